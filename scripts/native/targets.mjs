@@ -1,0 +1,41 @@
+// What the native build makes. One entry per product; scripts/build-native.mjs does the rest.
+//
+//  name         of the product and for --target
+//  kind         freestanding-exe  the worker and the probe: no C library (see compile.mjs)
+//               shared-lib        loaded into Node: lib/NAME.so
+//               hosted-exe        unit tests, fixtures, tools: bin/NAME, or in `folder`
+//               object-set        objects only, for those who depend on it
+//               step              the function `entry` of `module`, called with the BuildContext, makes files by itself and resolves to
+//                                 { objects?: absolute paths, includeDirs?: absolute paths } for those who depend on it
+//  sources      folders or files below worker-native; a folder means its .c and .S files for this platform without
+//               `*_test.c` (compile.mjs, expandSources)
+//  includeDirs  below worker-native; `src` and `generated` are always there
+//  flags        after the flavour's own; fileFlags: by source file; linkFlags; libraries
+//  dependsOn    targets built first; their objects and include folders are used
+//  os           the systems the target exists on; absent: all
+//  folder       of hosted executables
+// Targets marked `test` are built by --tests only, not by a plain build.
+
+/** gcc turns a loop that copies bytes into a call of memcpy, which inside memcpy is an endless recursion. */
+const MEM_FLAGS = ["-fno-builtin", "-fno-tree-loop-distribute-patterns"];
+
+export const targets = [
+  { name: "prelude", kind: "step", module: "./prelude.mjs", entry: "buildPrelude" },
+  { name: "engine", kind: "step", module: "./engine.mjs", entry: "buildEngine", dependsOn: ["prelude"] },
+  { name: "launcher", kind: "shared-lib", sources: ["src/launch"], os: ["linux"] },
+  {
+    name: "worker",
+    kind: "freestanding-exe",
+    sources: ["src/base", "src/confine", "src/wire", "src/engine", "src/worker"],
+    fileFlags: { "src/base/mem.c": MEM_FLAGS },
+    dependsOn: ["engine"],
+    os: ["linux"],
+  },
+  {
+    name: "probe",
+    kind: "freestanding-exe",
+    sources: ["src/base", "src/confine", "src/probe"],
+    fileFlags: { "src/base/mem.c": MEM_FLAGS },
+    os: ["linux"],
+  },
+];
