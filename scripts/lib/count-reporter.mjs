@@ -1,0 +1,25 @@
+// A vitest reporter whose only output is the last line of the run: `N passed, N failed` (`, N skipped`).
+// Printed when the process exits, after every other reporter and warning, so that it is the last line there is.
+export default class CountReporter {
+  onTestRunEnd(modules, unhandledErrors) {
+    let passed = 0;
+    let failed = unhandledErrors.length;
+    let skipped = 0;
+    for (const module of modules) {
+      // A file that cannot be loaded has no tests to fail, yet it is a failure.
+      failed += module.errors().length;
+      for (const test of module.children.allTests()) {
+        const state = test.result().state;
+        if (state === "passed") passed += 1;
+        else if (state === "skipped") skipped += 1;
+        else failed += 1;
+      }
+    }
+    if (passed + failed === 0) failed = 1;
+    const line = `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ""}`;
+    process.once("exit", () => {
+      if (failed > 0) process.exitCode = 1;
+      process.stdout.write(`${line}\n`);
+    });
+  }
+}

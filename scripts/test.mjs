@@ -1,0 +1,26 @@
+// Runs the whole suite (`npm test`), or with --quick the unit tests and the repository's own rules only. Every check
+// (format, lint, types, generated files, native sanitizer builds) is a test of its own, so that the closing line
+// counts all of them. Other arguments go to vitest.
+import { spawnSync } from "node:child_process";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const args = process.argv.slice(2);
+const quick = args.includes("--quick");
+const rest = args.filter((arg) => arg !== "--quick");
+const filters = quick ? ["packages", "test/repo"] : [];
+
+const { status, signal } = spawnSync(
+  process.execPath,
+  [
+    join(root, "node_modules/vitest/vitest.mjs"),
+    "run",
+    "--reporter=default",
+    `--reporter=${join(root, "scripts/lib/count-reporter.mjs")}`,
+    ...filters,
+    ...rest,
+  ],
+  { cwd: root, stdio: "inherit" },
+);
+process.exitCode = signal === null ? (status ?? 70) : 70;

@@ -1,0 +1,243 @@
+// Guests that want more than their share: CPU, memory, stack, calls, output. Each ends in its own outcome code, the
+// worker pool goes on, and a limit hit is never mistaken for another.
+import { completed, exceeded, type GuestCase, memory, scriptError, timeout } from "./case.js";
+
+const small = { heapBytes: 32 * 1024 * 1024, cpuMs: 300, wallMs: 2000 };
+
+export const greedy: readonly GuestCase[] = [
+  { name: "an endless loop", body: "while(true){}", limits: small, expect: [exceeded("cpu")] },
+  {
+    name: "an endless native join",
+    body: "return (new Array(1e9)+'').length",
+    limits: small,
+    expect: [...timeout, ...memory],
+  },
+  {
+    name: "parsing in an endless loop",
+    body: "const s=JSON.stringify(Array.from({length:1e5},(_,i)=>i)); for(;;)JSON.parse(s)",
+    limits: small,
+    expect: timeout,
+  },
+  {
+    name: "an interrupt is not catchable as a rejection",
+    body: "const l=async()=>{await null;while(true){}}; while(true){await l().catch(()=>{})}",
+    limits: small,
+    expect: timeout,
+  },
+  {
+    name: "an interrupt is not catchable by try",
+    body: "for(;;){ try { for(;;){} } catch {} finally { continue } }",
+    limits: small,
+    expect: timeout,
+  },
+  {
+    name: "endless microtasks",
+    body: "const f=()=>Promise.resolve().then(f); f(); await new Promise(()=>{})",
+    limits: small,
+    expect: timeout,
+  },
+  {
+    name: "endless timers",
+    body: "const f=()=>setTimeout(f,0); f(); await new Promise(()=>{})",
+    limits: small,
+    expect: timeout,
+  },
+  {
+    name: "a regular expression that backtracks for ever",
+    body: "return /^(a+)+$/.test('a'.repeat(34)+'!')",
+    limits: small,
+    expect: timeout,
+  },
+  {
+    name: "a big integer that grows",
+    body: "return String(3n**2000000n).length",
+    limits: small,
+    expect: [...timeout, ...memory, scriptError("RangeError"), completed(954243)],
+  },
+  {
+    name: "a huge big integer",
+    body: "return String(11n**711111111n).length",
+    limits: small,
+    expect: [...timeout, ...memory, scriptError("RangeError")],
+  },
+  {
+    name: "an endless comparator",
+    body: "[3,2,1].sort(()=>{while(true){}})",
+    limits: small,
+    expect: timeout,
+  },
+  {
+    name: "an endless serialisation hook",
+    body: "JSON.stringify({toJSON(){while(true){}}})",
+    limits: small,
+    expect: timeout,
+  },
+  {
+    name: "an endless generator",
+    body: "function*g(){while(true)yield 1} for(const x of g()){}",
+    limits: small,
+    expect: timeout,
+  },
+  {
+    name: "slow natives between checks",
+    body: "const b=new Uint8Array(8e6); for(;;)b.fill(1)",
+    limits: small,
+    expect: timeout,
+  },
+  {
+    name: "a native search that never polls",
+    body: "const s='a'.repeat(1e6)+'b'; for(;;) s.repeat(8).indexOf('a'.repeat(5e5)+'c')",
+    limits: small,
+    expect: [...timeout, ...memory],
+  },
+  {
+    name: "a host call that never answers",
+    body: "await t.never()",
+    limits: { ...small, wallMs: 300 },
+    expect: [exceeded("wall")],
+  },
+  {
+    name: "a chain of slow calls",
+    body: "for(;;) await t.slow()",
+    limits: { ...small, wallMs: 400 },
+    expect: [exceeded("wall")],
+  },
+  {
+    name: "a thenable that never returns",
+    body: "return {get then(){while(true){}}}",
+    limits: small,
+    expect: timeout,
+  },
+  {
+    name: "strings beyond the heap",
+    body: "const c=[];for(let i=0;i<400;i++)c.push('x'.repeat(1024*1024)+i);return c.length",
+    limits: small,
+    expect: memory,
+  },
+  {
+    name: "one huge fill",
+    body: "Array(1e9).fill(0)",
+    limits: small,
+    expect: [...memory, ...timeout],
+  },
+  {
+    name: "buffers that are garbage are collected under pressure",
+    body: "let o; for(let i=0;i<2000;i++){o={b:new ArrayBuffer(1e6)};o.self=o} return 'done'",
+    limits: { ...small, cpuMs: 10_000, wallMs: 20_000 },
+    expect: [completed("done")],
+  },
+  {
+    name: "a rope that is too long to send",
+    body: "let s='x';for(let i=0;i<28;i++)s+=s;return s.length",
+    limits: small,
+    expect: [completed(268435456), ...memory],
+  },
+  {
+    name: "a rope sent out fails cleanly",
+    body: "let s='x';for(let i=0;i<26;i++)s+=s;return s",
+    limits: small,
+    expect: [exceeded("result_size"), ...memory],
+  },
+  {
+    name: "memory that is caught goes on under the same cap",
+    body: "try{new Array(1e8).fill(0);return 'filled'}catch(e){return 'caught'}",
+    limits: small,
+    expect: [completed("caught"), ...memory],
+  },
+  {
+    name: "a caught lack of memory does not name a later error",
+    body: "try{new Array(1e8).fill(0)}catch(e){}; console.log('on'); null.foo",
+    limits: small,
+    expect: [scriptError("TypeError")],
+  },
+  {
+    name: "runaway recursion",
+    body: "const f=()=>f(); f()",
+    limits: small,
+    expect: [exceeded("stack")],
+  },
+  {
+    name: "runaway recursion that is caught",
+    body: "const f=()=>f(); try{f()}catch(e){return 'caught'}",
+    limits: small,
+    expect: [completed("caught")],
+  },
+  {
+    name: "deep JSON text",
+    body: "JSON.parse('['.repeat(2e5)+']'.repeat(2e5)); return 'ok'",
+    limits: { ...small, cpuMs: 1000 },
+    expect: [exceeded("stack"), ...memory, scriptError("RangeError"), scriptError("SyntaxError"), completed("ok")],
+  },
+  {
+    name: "a deep value stringified",
+    body: "let o={};for(let i=0;i<2e5;i++)o={o};return JSON.stringify(o).length",
+    limits: { ...small, cpuMs: 1000 },
+    expect: [exceeded("stack"), ...memory, scriptError("RangeError")],
+  },
+  {
+    name: "a deep value returned",
+    body: "let o={};for(let i=0;i<2e5;i++)o={o};return o",
+    limits: { ...small, cpuMs: 1000 },
+    expect: [exceeded("stack"), ...memory, { status: "script_error", errorMessage: /deep|nest/ }],
+  },
+  {
+    name: "a parser nested too deep",
+    body: "return eval('('.repeat(50000)+'1'+')'.repeat(50000))",
+    limits: small,
+    expect: [exceeded("stack"), scriptError("SyntaxError"), scriptError("RangeError"), completed(1)],
+  },
+  {
+    name: "a regular expression nested too deep",
+    body: "new RegExp('('.repeat(5e4)+')'.repeat(5e4)); return 1",
+    limits: small,
+    expect: [exceeded("stack"), scriptError("SyntaxError"), completed(1)],
+  },
+  {
+    name: "an error with a huge name while memory is short",
+    body: "function f(){missing} Object.defineProperty(f,'name',{value:'A'.repeat(2e6)}); f()",
+    limits: { ...small, heapBytes: 8 * 1024 * 1024 },
+    expect: [scriptError("ReferenceError"), ...memory],
+  },
+  {
+    name: "a host value larger than the heap",
+    body: "return (await t.big()).length",
+    limits: { ...small, heapBytes: 16 * 1024 * 1024 },
+    expect: [...memory, { status: "script_error", errorMessage: /too large|limit/ }],
+  },
+  {
+    name: "a huge string out",
+    body: "return 'x'.repeat(5e6)",
+    limits: small,
+    expect: [exceeded("result_size")],
+  },
+  {
+    name: "a huge error message is cut",
+    body: "throw new Error('x'.repeat(5e6))",
+    limits: small,
+    expect: [scriptError("Error", /^x{1000,20000}.{0,40}$/)],
+  },
+  {
+    name: "endless logging is cut and fails nothing",
+    body: "for(let i=0;i<20000;i++)console.log('line '+i); return 'ok'",
+    limits: { ...small, cpuMs: 3000, wallMs: 6000 },
+    expect: [completed("ok")],
+  },
+  {
+    name: "a getter on an error that never returns",
+    body: "const e=new Error('x');Object.defineProperty(e,'stack',{get(){while(true){}}});throw e",
+    limits: small,
+    expect: [...timeout, scriptError("Error")],
+  },
+  {
+    name: "an error whose message and text never end",
+    body: "throw {get message(){while(true){}}, toString(){while(true){}}, get name(){while(true){}}}",
+    limits: small,
+    expect: [...timeout, { status: "script_error" }],
+  },
+  {
+    name: "a typed array resized while it is sorted",
+    body: "const b=new ArrayBuffer(64,{maxByteLength:64}); const u=new Uint8Array(b); u.sort((x,y)=>{b.resize(8);return x-y}); return u.length",
+    limits: small,
+    expect: [completed(8), scriptError("TypeError")],
+  },
+];

@@ -1,0 +1,225 @@
+// Guests that mean well: values, errors, promises, language and the web platform set must work as an author expects.
+import { completed, exceeded, type GuestCase, scriptError } from "./case.js";
+
+export const honest: readonly GuestCase[] = [
+  { name: "returns a value", body: "return 1 + 1", expect: [completed(2)] },
+  { name: "returns nothing as undefined", body: "", expect: [completed(undefined)] },
+  {
+    name: "keeps lone surrogates and NUL through a host call",
+    body: String.raw`const s='\ud800x\u0000y'; const r=await t.echo(s); return [r===s, r.length]`,
+    expect: [completed([true, 4])],
+  },
+  {
+    name: "carries BigInt, Map, Date and bytes faithfully",
+    body: "return [10n**30n, new Map([[1,2]]), new Date(0), new Uint8Array([1])]",
+    expect: [completed([10n ** 30n, new Map([[1, 2]]), new Date(0), new Uint8Array([1])])],
+  },
+  {
+    name: "carries Set, RegExp, undefined, NaN, infinities and minus zero faithfully",
+    body: "return {s:new Set([1,'a']), r:/a+/gi, u:undefined, n:NaN, p:Infinity, m:-Infinity, z:-0}",
+    expect: [
+      completed({
+        s: new Set([1, "a"]),
+        r: /a+/gi,
+        u: undefined,
+        n: Number.NaN,
+        p: Number.POSITIVE_INFINITY,
+        m: Number.NEGATIVE_INFINITY,
+        z: -0,
+      }),
+    ],
+  },
+  {
+    name: "a host call is a promise before it settles",
+    body: "const x=t.echo(5); return [typeof x.then, await x]",
+    expect: [completed(["function", 5])],
+  },
+  {
+    name: "a returned rejected promise is the script's error",
+    body: "return Promise.reject(new Error('no'))",
+    expect: [scriptError("Error", "no")],
+  },
+  {
+    name: "bytes survive a host call",
+    body: "const r = await t.echo(new Uint8Array([0,255,128])); return [r instanceof Uint8Array, Array.from(r)]",
+    expect: [completed([true, [0, 255, 128]])],
+  },
+  { name: "every argument arrives", body: "return await t.two(1,{a:2},undefined)", expect: [completed(3)] },
+  {
+    name: "dunder keys stay own properties",
+    body: "const r = await t.echo({constructor:1,prototype:2,['__proto__']:5,hasOwnProperty:3}); return Reflect.ownKeys(r).sort().concat([Object.getPrototypeOf(r)===Object.prototype])",
+    expect: [completed(["__proto__", "constructor", "hasOwnProperty", "prototype", true])],
+  },
+  {
+    name: "Promise.race takes the faster host call",
+    body: "return await Promise.race([t.slow(),t.echo('fast')])",
+    expect: [completed("fast", ["call_not_awaited"]), completed("fast")],
+  },
+  {
+    name: "Promise.any takes the first success",
+    body: "return await Promise.any([t.boom(),t.slow(),t.echo('fast')])",
+    expect: [completed("fast")],
+  },
+  {
+    name: "Promise.all over many calls queues at the in-flight limit",
+    body: "const r = await Promise.all(Array.from({length:500},(_, i)=>t.echo(i))); return r.reduce((a,b)=>a+b,0)",
+    expect: [completed(124750)],
+  },
+  {
+    name: "Promise.allSettled sees both kinds",
+    body: "const r = await Promise.allSettled([t.echo(1),t.boom()]); return [r[0].value, r[1].status, r[1].reason.code]",
+    expect: [completed([1, "rejected", "E_BOOM"])],
+  },
+  {
+    name: "a thousand sequential calls",
+    body: "for(let i=0;i<1000;i++) await t.echo(i); return 1",
+    limits: { hostCalls: 1000 },
+    expect: [completed(1)],
+  },
+  {
+    name: "one call beyond the limit is named",
+    body: "for(let i=0;i<1000;i++) await t.echo(i); return 1",
+    limits: { hostCalls: 100 },
+    expect: [exceeded("host_calls")],
+  },
+  {
+    name: "a call that is never awaited is a warning",
+    body: "t.slow(); return 1",
+    expect: [completed(1, ["call_not_awaited"])],
+  },
+  {
+    name: "a lost rejection is a warning",
+    body: "Promise.reject(new Error('lost')); return 'ok'",
+    expect: [completed("ok", ["unhandled_rejection"])],
+  },
+  {
+    name: "a rejection handled late is none",
+    body: "const p=t.boom(); await null; await null; try{await p}catch{}; return 'ok'",
+    expect: [completed("ok", [])],
+  },
+  {
+    name: "a host error carries name of its code and no host frames",
+    body: "try{await t.boom()}catch(e){return [e.code, /node:|\\.ts|\\.js:\\d+:\\d+\\)?$/.test(String(e.stack).replace(/script\\.js/g,'')), e instanceof Error]}",
+    expect: [completed(["E_BOOM", false, true])],
+  },
+  {
+    name: "an unknown host function is an error that names it",
+    body: "return await t.nope()",
+    expect: [
+      { status: "denied", errorMessage: /nope/ },
+      { status: "script_error", errorMessage: /nope/ },
+    ],
+  },
+  {
+    name: "inherited names are not host functions",
+    body: "try{return [await t.toString(), await t.constructor('x')]}catch(e){return 'no'}",
+    expect: [completed("no")],
+  },
+  {
+    name: "a throwing getter in a host result is a catchable error",
+    body: "try{return await t.badGetter()}catch(e){return 'caught'}",
+    expect: [completed("caught")],
+  },
+  {
+    name: "a host result that cannot cross is a catchable error",
+    body: "const out=[]; for (const f of ['fn','cls']) try{out.push(await t[f]())}catch(e){out.push(e.code ?? e.name)} return out.map(x => typeof x)",
+    expect: [completed(["string", "string"])],
+  },
+  {
+    name: "functions and symbols out name their path",
+    body: "return {rows:[{f(){return 'secret source'}}]}",
+    expect: [{ status: "script_error", errorMessage: /cannot send a function.*\.rows\[0\]\.f/ }],
+  },
+  {
+    name: "errors point at the right line",
+    body: "const a = 1;\n\n\nnull.foo;",
+    expect: [{ status: "script_error", errorName: "TypeError", errorAt: /:5:\d+/ }],
+  },
+  {
+    name: "errors point at the right line of TypeScript",
+    body: "type T={\n a:string;\n b:number;\n};\nconst x:T={a:'',b:1};\n(null as any).foo;",
+    typescript: true,
+    expect: [{ status: "script_error", errorName: "TypeError", errorAt: /:7:\d+/ }],
+  },
+  {
+    name: "type words in values are left alone",
+    body: "const s='a as b: c<d>'; const o={as:1,type:2,satisfies:3}; return [s,o.as,o.type<3]",
+    typescript: true,
+    expect: [completed(["a as b: c<d>", 1, true])],
+  },
+  {
+    name: "TypeScript enums and namespaces run",
+    body: "enum E { A = 1, B } namespace N { export const x = E.B } return N.x",
+    typescript: true,
+    module: false,
+    expect: [completed(2), { status: "script_error" }],
+  },
+  {
+    name: "a missing name keeps its message",
+    body: "nope()",
+    expect: [scriptError("ReferenceError", /nope is not defined|'nope' is not defined/)],
+  },
+  {
+    name: "a thrown object is described",
+    body: "throw {code:42,message:'m'}",
+    expect: [{ status: "script_error", errorMessage: /42|m/ }],
+  },
+  { name: "a thrown null is described", body: "throw null", expect: [{ status: "script_error", errorMessage: /null/ }] },
+  {
+    name: "a thrown string is described",
+    body: "throw 'boom'",
+    expect: [{ status: "script_error", errorMessage: /boom/ }],
+  },
+  { name: "an error without a message is a failure", body: "throw new Error('')", expect: [scriptError("Error")] },
+  {
+    name: "cause and aggregate survive",
+    body: "throw new AggregateError([new TypeError('a'), new RangeError('b')], 'many', {cause: new Error('root')})",
+    expect: [scriptError("AggregateError", "many")],
+  },
+  {
+    name: "a race with a timer leaves nothing behind",
+    body: "return await Promise.race([t.echo(1),new Promise((_,j)=>setTimeout(()=>j(new Error('late')),50))])",
+    settleMs: 100,
+    expect: [completed(1)],
+  },
+  {
+    name: "the web basics are right",
+    body: "return [structuredClone({d:new Date(0)}).d.getTime(),new URL('https://a/b?c=1').searchParams.get('c'),new TextEncoder().encode('é').length,atob('YQ==')]",
+    expect: [completed([0, "1", 2, "a"])],
+  },
+  {
+    name: "Intl is absent and a foreign locale is refused, never silently wrong",
+    body: "const out=[]; for (const f of [()=>Intl.DateTimeFormat(), ()=>new Date(0).toLocaleString('en-US',{timeZone:'America/New_York'}), ()=>(1234.5).toLocaleString('de-DE')]) try{f(); out.push('value')}catch(e){out.push('thrown')} return out",
+    expect: [completed(["thrown", "thrown", "thrown"])],
+  },
+  {
+    name: "timers fire in order of time",
+    body: "const out=[]; await new Promise(r=>{setTimeout(()=>{out.push('b');r()},20); setTimeout(()=>out.push('a'),10)}); return out",
+    expect: [completed(["a", "b"])],
+  },
+  {
+    name: "setInterval can be cleared",
+    body: "let n=0; await new Promise(r=>{const id=setInterval(()=>{if(++n===3){clearInterval(id);r()}},1)}); return n",
+    expect: [completed(3)],
+  },
+  {
+    name: "the clock stands still inside an activation",
+    body: "const a=Date.now(); let s=0; for(let i=0;i<2e5;i++) s+=i; return Date.now()-a",
+    expect: [completed(0)],
+  },
+  {
+    name: "many objects in a job are no limit",
+    body: "await 0; const a=[]; for(let i=0;i<2e5;i++) a.push({i}); return a.length",
+    expect: [completed(200000)],
+  },
+  {
+    name: "an error in an error class of the script's own keeps its name",
+    body: "class E extends Error { constructor(m) { super(m); this.name = 'E' } } throw new E('mine')",
+    expect: [scriptError("E", "mine")],
+  },
+  {
+    name: "a promise that nothing can settle is an error that says so",
+    body: "await new Promise(()=>{})",
+    expect: [{ status: "script_error", errorMessage: /never/ }],
+  },
+];
