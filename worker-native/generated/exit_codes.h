@@ -38,9 +38,13 @@ enum exit_code {
   EXIT_SECCOMP_INSTALL           = 97,
   EXIT_ATTESTATION               = 98,
   EXIT_PROTOCOL                  = 99,
-  EXIT_OUTPUT                    = 100,
-  EXIT_ENGINE_MEMORY             = 101,
-  EXIT_INTERNAL                  = 102
+  EXIT_OUTPUT_FAILED             = 100,
+  EXIT_ENGINE_MAP                = 101,
+  EXIT_INPUT_ENDED               = 102,
+  EXIT_INPUT_FAILED              = 103,
+  EXIT_SENDER                    = 104,
+  EXIT_WELCOME                   = 105,
+  EXIT_CLOCK                     = 106
 };
 
 #endif
