@@ -1,1 +1,15 @@
-export {};
+// The native seam: launching workers and asking the kernel, through the launcher library. Imported by pool and sandbox.
+// Importing it loads no native code; the first call does.
+
+export { type Answer, type HardLimit, type HostFacts, hostFacts } from "./host-facts.js";
+export {
+  closeFd,
+  drainFd,
+  LaunchedWorker,
+  type LaunchLimits,
+  type LaunchRequest,
+  launchWorker,
+  type WorkerExit,
+} from "./launch.js";
+export { errnoName, LaunchError } from "./launch-error.js";
+export { NativeMissingError, type NativePaths, nativePaths, requireNative } from "./paths.js";
