@@ -15,7 +15,7 @@
 #include "facts.h"
 
 /* Step 1. `facts` is cleared and receives what can be seen only now. */
-void startup_check(struct welcome *facts, char *const *envp, const unsigned long *auxv);
+void startup_check(char **envp, const unsigned long *auxv, struct welcome *facts);
 
 /*
  * The rest of step 1 (the memory map, as the engine left it) to step 6. Afterwards the process can read standard input,
