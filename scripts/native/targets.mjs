@@ -14,7 +14,8 @@
 //  dependsOn    targets built first; their objects and include folders are used
 //  os           the systems the target exists on; absent: all
 //  folder       of hosted executables
-// Targets marked `test` are built by --tests only, not by a plain build.
+//  test         built by --tests only, not by a plain build. One whose name ends in -test is a unit test: it runs
+//               without arguments and its exit code says whether all is well
 
 /** gcc turns a loop that copies bytes into a call of memcpy, which inside memcpy is an endless recursion. */
 const MEM_FLAGS = ["-fno-builtin", "-fno-tree-loop-distribute-patterns"];
@@ -23,6 +24,24 @@ export const targets = [
   { name: "prelude", kind: "step", module: "./prelude.mjs", entry: "buildPrelude" },
   { name: "engine", kind: "step", module: "./engine.mjs", entry: "buildEngine", dependsOn: ["prelude"] },
   { name: "launcher", kind: "shared-lib", sources: ["src/launch"], os: ["linux"] },
+  {
+    name: "launch-fixture",
+    kind: "hosted-exe",
+    folder: "test",
+    test: true,
+    sources: ["src/launch/fixtures/launch_fixture.c"],
+    os: ["linux"],
+  },
+  {
+    name: "launch-test",
+    kind: "hosted-exe",
+    folder: "test",
+    test: true,
+    sources: ["src/launch", "src/launch/launch_test.c"],
+    libraries: ["-lpthread"],
+    dependsOn: ["launch-fixture"],
+    os: ["linux"],
+  },
   {
     name: "worker",
     kind: "freestanding-exe",
