@@ -1,1 +1,13 @@
-export {};
+/** The fenced bundler: an author's file becomes the script a worker evaluates, and the worker's positions the author's. */
+
+export {
+  type BundleOptions,
+  type BundleResult,
+  bundleFile,
+  bundleSource,
+  type Script,
+} from "./bundle.js";
+export type { BundleCode, BundleFailure } from "./failure.js";
+export type { ScriptMap } from "./script-map.js";
+export { type Place, printable, renderFrame, renderPlace } from "./source-text.js";
+export { type MappedStack, mapStack, scriptFileName } from "./stack.js";

@@ -1,0 +1,88 @@
+/**
+ * Positions in source text. Lines and columns are 1-based as people and QuickJS count them; offsets are 0-based UTF-16
+ * indices. QuickJS counts columns in code points and esbuild in UTF-8 bytes, so both directions are converted here.
+ */
+
+export interface Place {
+  /** As the author knows it: the typed path, or relative to the flow's folder. */
+  readonly file: string;
+  readonly line: number;
+  /** In UTF-16 units, as editors count. */
+  readonly column: number;
+}
+
+export function renderPlace(place: Place): string {
+  return `${place.file}:${place.line}:${place.column}`;
+}
+
+/** Offsets at which lines begin; all four line terminators of ECMAScript end a line, as the engine counts them. */
+export class LineIndex {
+  readonly text: string;
+  readonly #starts: readonly number[];
+
+  constructor(text: string) {
+    this.text = text;
+    const starts = [0];
+    const ends = /\r\n|[\n\r\u2028\u2029]/g;
+    while (ends.exec(text) !== null) starts.push(ends.lastIndex);
+    this.#starts = starts;
+  }
+
+  /** The text of a line without its terminator, "" for a line that does not exist. */
+  line(line: number): string {
+    const start = this.#starts[line - 1];
+    if (start === undefined) return "";
+    const end = this.#starts[line] ?? this.text.length;
+    return this.text.slice(start, end).replace(/[\r\n\u2028\u2029]+$/, "");
+  }
+
+  offset(line: number, column: number): number | undefined {
+    const start = this.#starts[line - 1];
+    return start === undefined ? undefined : start + column - 1;
+  }
+
+  position(offset: number): { readonly line: number; readonly column: number } {
+    let low = 0;
+    let high = this.#starts.length - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >>> 1;
+      if ((this.#starts[middle] ?? 0) <= offset) low = middle;
+      else high = middle - 1;
+    }
+    return { line: low + 1, column: offset - (this.#starts[low] ?? 0) + 1 };
+  }
+}
+
+/** The UTF-16 column of the n-th code point (both 1-based). Beyond the end of the line it counts on. */
+export function columnFromCodePoints(line: string, column: number): number {
+  let units = 0;
+  let points = 1;
+  while (points < column && units < line.length) {
+    const unit = line.charCodeAt(units);
+    units += unit >= 0xd800 && unit <= 0xdbff && units + 1 < line.length ? 2 : 1;
+    points++;
+  }
+  return units + 1 + (column - points);
+}
+
+/** The UTF-16 column (1-based) of a 0-based offset in UTF-8 bytes. */
+export function columnFromBytes(line: string, bytes: number): number {
+  return Buffer.from(line, "utf8").subarray(0, bytes).toString("utf8").length + 1;
+}
+
+const frameWidth = 100;
+
+/** Two lines: the source line, cut around the column when it is long, and a caret under the column. */
+export function renderFrame(place: Place, sourceLine: string): string {
+  const start = place.column > frameWidth ? place.column - Math.floor(frameWidth / 2) : 0;
+  const cut = sourceLine.slice(start, start + frameWidth);
+  const shown = printable(cut);
+  const gutter = `${place.line} | `.padStart(8);
+  const lead = printable(cut.slice(0, Math.max(0, place.column - 1 - start))).replace(/[^\t]/g, " ");
+  return `${gutter}${shown}\n${" ".repeat(gutter.length)}${lead}^`;
+}
+
+/** Text of a script as it may be shown on a terminal: control characters except tab become one visible character. */
+export function printable(text: string): string {
+  return text.replace(/(?!\t)[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/gu, "\ufffd");
+}
