@@ -114,6 +114,12 @@ static void launches_with_standard_descriptors_closed(void) {
   }
 }
 
+static void install_filter(struct sock_filter *rows, unsigned short length) {
+  struct sock_fprog program = {.len = length, .filter = rows};
+  REQUIRE(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+  REQUIRE(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+}
+
 static void refuse_call(unsigned number, unsigned error) {
   struct sock_filter rows[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -121,9 +127,21 @@ static void refuse_call(unsigned number, unsigned error) {
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
   };
-  struct sock_fprog program = {.len = sizeof rows / sizeof rows[0], .filter = rows};
-  REQUIRE(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
-  REQUIRE(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+  install_filter(rows, sizeof rows / sizeof rows[0]);
+}
+
+/* Refuses the call when the low half of one argument has this value. */
+static void refuse_call_with(unsigned number, unsigned argument, unsigned value, unsigned error) {
+  unsigned offset = (unsigned)offsetof(struct seccomp_data, args) + argument * 8;
+  struct sock_filter rows[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offset),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  install_filter(rows, sizeof rows / sizeof rows[0]);
 }
 
 static void passes_on_no_descriptor_without_close_range(void) {
@@ -166,6 +184,18 @@ static void gives_default_signals_and_keeps_its_own(void) {
   read_report(&worker, report);
   REQUIRE(sigprocmask(SIG_BLOCK, NULL, &after) == 0);
   REQUIRE(sigismember(&after, SIGUSR1) == 0);
+}
+
+static void gives_default_signals_when_proc_cannot_be_read(void) {
+  char report[REPORT_MAX];
+  (void)signal(SIGPIPE, SIG_IGN);
+  (void)signal(SIGRTMAX, SIG_IGN);
+  /* The length by which the launcher's read of /proc/self/status can be told from every other read. */
+  refuse_call_with(SYS_read, 2, 4095, EIO);
+  struct launch_result worker;
+  REQUIRE(launch("report", &worker) == 0);
+  read_report(&worker, report);
+  REQUIRE(says(report, "\"SigIgn\":\"0000000000000000\""));
 }
 
 static void *launch_on_thread(void *unused) {
@@ -310,6 +340,7 @@ static const struct {
     CASE(passes_on_no_descriptor_with_close_range),
     CASE(passes_on_no_descriptor_without_close_range),
     CASE(gives_default_signals_and_keeps_its_own),
+    CASE(gives_default_signals_when_proc_cannot_be_read),
     CASE(refuses_a_second_thread),
     CASE(refuses_a_parent_that_ignores_child_signals),
     CASE(reports_step_and_error_and_leaves_nothing),
