@@ -13,19 +13,21 @@ import { type Untrusted, verify } from "./untrusted.js";
 export const protocolVersion = 1;
 
 export type WelcomeFieldKind =
+  /** `protocolVersion`. */
+  | "protocol"
   /** Lower-case hexadecimal of 32 bytes. */
   | "sha256"
+  /** The same, and text already in C. */
+  | "sha256Text"
   /** Lower-case hexadecimal of a 64-bit set, 16 digits. */
   | "bits64"
   | "boolean"
   /** 0 … 2^32 - 1 */
   | "uint32"
-  /** -2^31 … 2^31 - 1 */
-  | "int32"
   /** A whole number, or -1 for "no limit" (2^64 - 1 in C). */
   | "limit"
-  /** A bit per descriptor 0 … 31, as a number. */
-  | "mask32"
+  /** A bit per descriptor, as a number. */
+  | "mask"
   | "os"
   | "arch";
 
@@ -39,9 +41,9 @@ export const osNames = ["linux"] as const;
 export const archNames = ["x64", "arm64"] as const;
 
 export const welcomeFields = [
-  { name: "protocol", kind: "uint32", meaning: "version of the wire" },
-  { name: "buildId", kind: "sha256", meaning: "identity of the worker binary's sources" },
-  { name: "fingerprint", kind: "sha256", meaning: "replay fingerprint: engine, prelude, codec" },
+  { name: "protocol", kind: "protocol", meaning: "version of the wire" },
+  { name: "buildId", kind: "sha256Text", meaning: "identity of the worker binary's sources" },
+  { name: "fingerprint", kind: "sha256Text", meaning: "replay fingerprint: engine, prelude, codec" },
   { name: "os", kind: "os", meaning: "operating system" },
   { name: "arch", kind: "arch", meaning: "processor architecture" },
   { name: "seccompSha256", kind: "sha256", meaning: "hash of the installed filter program" },
@@ -66,28 +68,29 @@ export const welcomeFields = [
   { name: "limitNofile", kind: "limit", meaning: "RLIMIT_NOFILE" },
   { name: "limitFsize", kind: "limit", meaning: "RLIMIT_FSIZE" },
   { name: "limitNproc", kind: "limit", meaning: "RLIMIT_NPROC" },
-  { name: "descriptors", kind: "mask32", meaning: "open descriptors, a bit each; 7 = 0, 1 and 2 alone" },
+  { name: "descriptors", kind: "mask", meaning: "open descriptors, a bit each; 7 = 0, 1 and 2 alone" },
   { name: "environmentCount", kind: "uint32", meaning: "environment variables" },
   {
     name: "specStoreBypass",
-    kind: "int32",
-    meaning: "speculation control of store bypass, as prctl returned it",
+    kind: "uint32",
+    meaning: "speculation control of store bypass as prctl returns it, 0 = not there",
   },
   {
     name: "specIndirectBranch",
-    kind: "int32",
+    kind: "uint32",
     meaning: "speculation control of indirect branches, likewise",
   },
 ] as const satisfies readonly WelcomeField[];
 
 interface KindTypes {
+  readonly protocol: number;
   readonly sha256: string;
+  readonly sha256Text: string;
   readonly bits64: string;
   readonly boolean: boolean;
   readonly uint32: number;
-  readonly int32: number;
   readonly limit: number;
-  readonly mask32: number;
+  readonly mask: number;
   readonly os: (typeof osNames)[number];
   readonly arch: (typeof archNames)[number];
 }
@@ -99,16 +102,22 @@ export type WelcomeFacts = {
 };
 
 const kindChecks: { readonly [kind in WelcomeFieldKind]: (value: unknown) => boolean } = {
-  sha256: (value) => typeof value === "string" && /^[0-9a-f]{64}$/.test(value),
+  // Another version is a fact to be judged and named, not garbage.
+  protocol: (value) => isWhole(value, 0, 0xffff_ffff),
+  sha256: isSha256,
+  sha256Text: isSha256,
   bits64: (value) => typeof value === "string" && /^[0-9a-f]{16}$/.test(value),
   boolean: (value) => typeof value === "boolean",
   uint32: (value) => isWhole(value, 0, 0xffff_ffff),
-  int32: (value) => isWhole(value, -0x8000_0000, 0x7fff_ffff),
   limit: (value) => isWhole(value, -1, Number.MAX_SAFE_INTEGER),
-  mask32: (value) => isWhole(value, 0, 0xffff_ffff),
+  mask: (value) => isWhole(value, 0, Number.MAX_SAFE_INTEGER),
   os: (value) => (osNames as readonly unknown[]).includes(value), // widened to compare with anything
   arch: (value) => (archNames as readonly unknown[]).includes(value), // likewise
 };
+
+function isSha256(value: unknown): boolean {
+  return typeof value === "string" && /^[0-9a-f]{64}$/.test(value);
+}
 
 function isWhole(value: unknown, least: number, most: number): boolean {
   return (
