@@ -3,16 +3,7 @@
 //
 // Called by probe.ts and observe.ts. Synchronous on purpose: a read of /proc never waits for a disk, takes some ten
 // microseconds, and a worker that is being judged must not be used in between.
-import {
-  closeSync,
-  openSync,
-  readdirSync,
-  readlinkSync,
-  readSync,
-  type Stats,
-  statfsSync,
-  statSync,
-} from "node:fs";
+import { closeSync, openSync, readdirSync, readSync, type Stats, statfsSync, statSync } from "node:fs";
 
 /** Who owns a file and which file it is. */
 export interface FileIdentity {
@@ -27,8 +18,6 @@ export interface ProcReader {
   text(path: string, bytesMax: number): string;
   /** The names in a folder. */
   names(path: string): readonly string[];
-  /** The target of a link. */
-  link(path: string): string;
   /** Identity of the file that a path leads to, links followed. */
   identity(path: string): FileIdentity;
   /** Whether the path lies on a genuine procfs. */
@@ -63,7 +52,6 @@ function readText(path: string, bytesMax: number): string {
 export const hostProc: ProcReader = {
   text: readText,
   names: (path) => readdirSync(path),
-  link: (path) => readlinkSync(path),
   identity(path) {
     const stats: Stats = statSync(path);
     return { uid: stats.uid, device: stats.dev, inode: stats.ino };
