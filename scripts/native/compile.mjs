@@ -140,6 +140,8 @@ export function flavourFlags(flavour, { arch, sanitize }) {
         ...(arch === "x64" ? ["-mstack-protector-guard=global", "-fcf-protection=none"] : []),
         "-fno-asynchronous-unwind-tables",
         "-fno-unwind-tables",
+        // clang turns a memcmp that is only compared with 0 into a call of bcmp, which is nowhere.
+        "-fno-builtin-bcmp",
       ];
     case "shared":
       return [
@@ -178,6 +180,15 @@ function linkFlags(kind, { os, sanitize }) {
     default:
       throw new BuildError(`flowcell: a target of kind "${kind}" is not linked`);
   }
+}
+
+/** "gcc:-fx" and "clang:-fx" are for that compiler only. */
+export function flagsFor(family, flags) {
+  return flags.flatMap((flag) => {
+    const only = /^(gcc|clang):(.*)$/.exec(flag);
+    if (only === null) return [flag];
+    return only[1] === family ? [only[2]] : [];
+  });
 }
 
 const SUFFIX = { os: ["linux", "darwin", "windows"], arch: ["x64", "arm64"] };
@@ -326,7 +337,8 @@ export class BuildContext {
    *  label        the word on progress lines
    *  sources      absolute paths, or paths relative to worker-native
    *  includeDirs  the same
-   *  flags        added after the flavour's (a later -W or -O wins); a set of its own gets objects of its own
+   *  flags        added after the flavour's (a later -W or -O wins); a set of its own gets objects of its own;
+   *               "gcc:-fx" and "clang:-fx" are for that compiler only
    *  fileFlags    by source path relative to worker-native
    */
   async compile({ label, flavour, sources, includeDirs = [], flags = [], fileFlags = {} }) {
@@ -350,7 +362,8 @@ export class BuildContext {
           `${flavour}-${distinct}`,
           `${inNative.replaceAll("..", "_")}.o`,
         );
-        const args = [...base, ...includes, ...flags, ...(fileFlags[inNative] ?? [])];
+        const own = flagsFor(this.compiler.family, [...flags, ...(fileFlags[inNative] ?? [])]);
+        const args = [...base, ...includes, ...own];
         if (await this.#compileOne(source, object, args)) made += 1;
         done += 1;
         if (Date.now() - told > 5000) {

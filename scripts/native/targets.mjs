@@ -10,7 +10,8 @@
 //  sources      folders or files below worker-native; a folder means its .c and .S files for this platform without
 //               `*_test.c` (compile.mjs, expandSources)
 //  includeDirs  below worker-native; `src` and `generated` are always there
-//  flags        after the flavour's own; fileFlags: by source file; linkFlags; libraries
+//  flags        after the flavour's own ("gcc:-fx" for that compiler only); fileFlags: by source file; linkFlags;
+//               libraries
 //  dependsOn    targets built first; their objects and include folders are used
 //  os           the systems the target exists on; absent: all
 //  folder       of hosted executables
@@ -18,7 +19,7 @@
 //               without arguments and its exit code says whether all is well
 
 /** gcc turns a loop that copies bytes into a call of memcpy, which inside memcpy is an endless recursion. */
-const MEM_FLAGS = ["-fno-builtin", "-fno-tree-loop-distribute-patterns"];
+const MEM_FLAGS = ["-fno-builtin", "gcc:-fno-tree-loop-distribute-patterns"];
 
 export const targets = [
   { name: "prelude", kind: "step", module: "./prelude.mjs", entry: "buildPrelude" },

@@ -49,7 +49,7 @@ static int64_t filter_support(unsigned flags) {
 
 static uint64_t hard_limit(int which) {
   struct rlimit limit;
-  return getrlimit(which, &limit) == 0 ? limit.rlim_max : 0;
+  return syscall(SYS_prlimit64, 0, which, NULL, &limit) == 0 ? limit.rlim_max : 0;
 }
 
 void launch_host_facts(struct host_facts *out) {

@@ -239,7 +239,8 @@ static int open_pipes(struct pipe_ends *pipes) {
 /* Lowers *wanted to the inherited hard limit; raising a limit is never tried, not even as root. */
 static bool cap_limit(int which, uint64_t *wanted, struct rlimit *out) {
   struct rlimit inherited;
-  if (getrlimit(which, &inherited) != 0) return false;
+  /* The C libraries disagree on the type of `which`. */
+  if (syscall(SYS_prlimit64, 0, which, NULL, &inherited) != 0) return false;
   if (inherited.rlim_max < *wanted) *wanted = inherited.rlim_max;
   *out = (struct rlimit){.rlim_cur = *wanted, .rlim_max = *wanted};
   return true;

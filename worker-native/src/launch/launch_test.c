@@ -281,7 +281,7 @@ static void reports_a_failing_step_of_the_child(void) {
 }
 
 static void reports_the_failing_limit(void) {
-  /* Under this filter the parent cannot read its limits either: glibc uses prlimit64 for both. */
+  /* Reading and setting are one system call: the parent's reading fails first. */
   refuse_call(SYS_prlimit64, EPERM);
   require_failure(fixture, 1, LAUNCH_STEP_LIMITS, EPERM);
 }
