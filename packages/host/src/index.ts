@@ -1,1 +1,24 @@
-export {};
+/** The host functions: registry, built-in rows, and the way of one call to its handler. */
+
+import type { HostFunction } from "./registry.js";
+import { sleep } from "./sleep.js";
+
+export { HostError, type HostErrorCode, type HostErrorOptions } from "@flowcell/protocol";
+export { type CallOutcome, type DispatchOptions, dispatch, type IncomingCall } from "./dispatch.js";
+export {
+  type CallContext,
+  createRegistry,
+  defineHostFunction,
+  type Effect,
+  effects,
+  type HostFunction,
+  type HostFunctionDefinition,
+  HostFunctionError,
+  type HostFunctionLimits,
+  type Registry,
+} from "./registry.js";
+export type { Schema, SchemaIssue, SchemaResult } from "./schema.js";
+export { sleepMsMax } from "./sleep.js";
+
+/** What every script gets without a grant. */
+export const builtIns: readonly HostFunction[] = Object.freeze([sleep]);

@@ -1,0 +1,208 @@
+/**
+ * One host call from a worker to its handler and back. The pool's `onHostCall` calls it; it always answers and never
+ * throws, whatever the script sent and whatever the handler does.
+ *
+ * TRUST: the name and the arguments are a script's, perhaps a subverted engine's. Arguments are decoded within the run's
+ * bounds, then checked by the row's schema; a handler sees nothing else.
+ * What goes back holds no stack and no path of the host (`thrown.ts`).
+ */
+
+import {
+  decodeValue,
+  type EncodedValue,
+  encodeValue,
+  HostError,
+  type HostErrorData,
+  hostErrorData,
+  type Limits,
+  ValueError,
+  valueBounds,
+} from "@flowcell/protocol";
+import type { CallContext, HostFunction, Registry } from "./registry.js";
+import { argumentProblem } from "./schema.js";
+import { thrownData } from "./thrown.js";
+
+export type CallOutcome =
+  | { readonly ok: true; readonly value: EncodedValue }
+  | { readonly ok: false; readonly error: HostErrorData };
+
+export interface IncomingCall {
+  readonly position: number;
+  readonly name: string;
+  readonly args: EncodedValue;
+  readonly signal: AbortSignal;
+  readonly idempotencyKey: string;
+}
+
+export interface DispatchOptions {
+  readonly limits: Pick<Limits, "valueBytes" | "bodyBytes">;
+  readonly clock: "real" | "virtual";
+}
+
+export async function dispatch(
+  registry: Registry,
+  call: IncomingCall,
+  options: DispatchOptions,
+): Promise<CallOutcome> {
+  try {
+    const row = registry.get(call.name);
+    if (row === undefined) throw new HostError("not_found", `there is no host function ${call.name}`);
+    const args = await readArguments(row, call, options);
+    const result = await runHandler(row, args, call, options);
+    return { ok: true, value: await writeResult(row, result, options) };
+  } catch (error) {
+    return {
+      ok: false,
+      error: error instanceof HandlerFailure ? thrownData(error.thrown) : hostErrorData(error),
+    };
+  }
+}
+
+async function readArguments(
+  row: HostFunction,
+  call: IncomingCall,
+  { limits }: DispatchOptions,
+): Promise<readonly unknown[]> {
+  const textBytes = Math.min(row.limits.inputBytes ?? limits.valueBytes, limits.valueBytes);
+  if (call.args.text.length > textBytes) {
+    throw new HostError("too_large", `${row.name}: the arguments exceed ${textBytes} bytes`);
+  }
+  const value = decodeArguments(row, call.args, textBytes, limits.bodyBytes);
+  if (!Array.isArray(value))
+    throw new HostError("invalid_arguments", `${row.name}: the arguments are no list`);
+  const checked = await row.input["~standard"].validate(value);
+  if (checked.issues === undefined) return checked.value;
+  const { where, what, path } = argumentProblem(checked.issues);
+  const message = where === "" ? `${row.name}: ${what}` : `${row.name}: ${where}: ${what}`;
+  throw new HostError("invalid_arguments", message, { detail: { path } });
+}
+
+function decodeArguments(
+  row: HostFunction,
+  args: EncodedValue,
+  textBytes: number,
+  attachmentBytes: number,
+): unknown {
+  try {
+    return decodeValue(args, {
+      textBytes,
+      attachmentBytes,
+      nodes: Math.max(valueBounds.nodes, textBytes),
+      regExps: row.acceptsRegExps ? "revive" : "refuse",
+    });
+  } catch (error) {
+    if (!(error instanceof ValueError)) throw error;
+    const code = error.code === "too_large" ? "too_large" : "invalid_arguments";
+    throw new HostError(code, `${row.name}: ${error.message}`, { cause: error });
+  }
+}
+
+/** The handler's answer, its deadline, or the end of the call, whichever is first. */
+async function runHandler(
+  row: HostFunction,
+  args: readonly unknown[],
+  call: IncomingCall,
+  { clock }: DispatchOptions,
+): Promise<unknown> {
+  if (call.signal.aborted) throw cancelled(row);
+  const { wallMs } = row.limits;
+  // Without a deadline of its own the call's signal says everything.
+  const controller = wallMs === undefined ? undefined : new AbortController();
+  const { name, position, idempotencyKey } = call;
+  const signal = controller?.signal ?? call.signal;
+  const answer = invoke(row, args, { name, position, idempotencyKey, signal, clock });
+  if (!(answer instanceof Promise)) return answer;
+  return await raceWithEnd(row, answer, call.signal, controller);
+}
+
+async function raceWithEnd(
+  row: HostFunction,
+  answer: Promise<unknown>,
+  signal: AbortSignal,
+  controller: AbortController | undefined,
+): Promise<unknown> {
+  let timer: NodeJS.Timeout | undefined;
+  let onAbort: (() => void) | undefined;
+  const end = new Promise<never>((_, reject) => {
+    const stop = (error: HostError): void => {
+      reject(error);
+      controller?.abort(error);
+    };
+    onAbort = () => stop(cancelled(row));
+    signal.addEventListener("abort", onAbort, { once: true });
+    const { wallMs } = row.limits;
+    if (wallMs === undefined) return;
+    const late = new HostError("timeout", `${row.name}: no answer within ${wallMs} ms`);
+    timer = setTimeout(() => stop(late), wallMs);
+  });
+  try {
+    // The loser is watched by the race; its rejection is nobody's unhandled one.
+    return await Promise.race([answer, end]);
+  } finally {
+    clearTimeout(timer);
+    if (onAbort !== undefined) signal.removeEventListener("abort", onAbort);
+  }
+}
+
+function cancelled(row: HostFunction): HostError {
+  return new HostError("cancelled", `${row.name}: the call was cancelled`);
+}
+
+/** Tells what a handler threw from what this file throws: only the first may be shown as the function's own error. */
+function invoke(row: HostFunction, args: readonly unknown[], context: CallContext): unknown {
+  const failure = (thrown: unknown): never => {
+    throw new HandlerFailure(thrown);
+  };
+  try {
+    const answer = row.call(args, context);
+    // Promise.resolve: a handler may return any thenable.
+    return isThenable(answer) ? Promise.resolve(answer).catch(failure) : answer;
+  } catch (error) {
+    return failure(error);
+  }
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
+}
+
+class HandlerFailure extends Error {
+  readonly thrown: unknown;
+
+  constructor(thrown: unknown) {
+    super("the handler failed");
+    this.thrown = thrown;
+  }
+}
+
+async function writeResult(
+  row: HostFunction,
+  result: unknown,
+  { limits }: DispatchOptions,
+): Promise<EncodedValue> {
+  let value = result;
+  if (row.output !== undefined) {
+    const checked = await row.output["~standard"].validate(result);
+    if (checked.issues !== undefined) {
+      const { path } = argumentProblem(checked.issues);
+      const at = path.length === 0 ? "" : ` at ${path.join(".")}`;
+      throw new HostError(
+        "internal",
+        `${row.name}: the host function returned what its row does not allow${at}`,
+      );
+    }
+    value = checked.value;
+  }
+  const textBytes = Math.min(row.limits.outputBytes ?? limits.valueBytes, limits.valueBytes);
+  try {
+    return encodeValue(value, {
+      textBytes,
+      attachmentBytes: limits.bodyBytes,
+      nodes: Math.max(valueBounds.nodes, textBytes),
+    });
+  } catch (error) {
+    if (!(error instanceof ValueError)) throw error;
+    const code = error.code === "too_large" ? "result_too_large" : "internal";
+    throw new HostError(code, `${row.name}: the result cannot be sent: ${error.message}`, { cause: error });
+  }
+}
