@@ -79,7 +79,7 @@ struct child {
   char *const *argv;
   int stdio[3];
   int binary;
-  kernel_sigset ignored; /* the signals to set back to default */
+  kernel_sigset changed; /* the signals to set back to default */
   pid_t parent;
   struct rlimit core, data, cpu, stack;
   int32_t step;
@@ -130,11 +130,12 @@ ON_CHILD_STACK static long mark_descriptors(void) {
 }
 
 /*
- * Pending signals are thrown away before the mask is lifted: one sent to the parent's process group just after clone
- * (Ctrl-C, Ctrl-Z) would otherwise end or stop the child in its new session, where nobody continues it while
- * the parent sleeps. Then ignored signals are set to default; handlers are by exec.
+ * Ignored signals are set to default, which exec leaves as they are, and handled ones too: the mask is lifted before exec,
+ * and a handler of the parent would run on the parent's memory. Signals that are pending by then are thrown away
+ * first: one sent to the parent's process group just after clone (Ctrl-C, Ctrl-Z) would otherwise end or stop the
+ * child in its new session, where nobody continues it while the parent sleeps.
  */
-ON_CHILD_STACK static long reset_signals(kernel_sigset ignored) {
+ON_CHILD_STACK static long reset_signals(kernel_sigset changed) {
   const kernel_sigset all = ~(kernel_sigset)0;
   const struct timespec now = {0, 0};
   for (int taken = 0; taken < 4 * KERNEL_SIGNALS; taken++) {
@@ -142,7 +143,7 @@ ON_CHILD_STACK static long reset_signals(kernel_sigset ignored) {
   }
   const struct kernel_sigaction by_default = {0};
   for (int number = 1; number <= KERNEL_SIGNALS; number++) {
-    if ((ignored >> (number - 1) & 1) == 0 || number == SIGKILL || number == SIGSTOP) continue;
+    if ((changed >> (number - 1) & 1) == 0 || number == SIGKILL || number == SIGSTOP) continue;
     long result = RAW(SYS_rt_sigaction, number, &by_default, 0, sizeof all);
     if (result < 0) return result;
   }
@@ -158,7 +159,7 @@ ON_CHILD_STACK static int child_main(void *argument) {
   child_require(child, LAUNCH_STEP_PARENT_DEATH, RAW(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0));
   if (RAW(SYS_getppid, 0) != child->parent) child_fail(child, LAUNCH_STEP_PARENT_GONE, 0);
 
-  child_require(child, LAUNCH_STEP_SIGNALS, reset_signals(child->ignored));
+  child_require(child, LAUNCH_STEP_SIGNALS, reset_signals(child->changed));
   for (int fd = 0; fd < 3; fd++) {
     child_require(child, LAUNCH_STEP_STDIO, RAW(SYS_dup3, child->stdio[fd], fd, 0));
   }
@@ -286,25 +287,29 @@ static bool exit_status_would_be_lost(void) {
   return action.sa_handler == SIG_IGN || (action.sa_flags & SA_NOCLDWAIT) != 0;
 }
 
-/*
- * The signals this process ignores. Where /proc cannot tell, all of them: resetting 62 dispositions is then the price, a
- * microsecond each where a hypervisor makes system calls slow.
- */
-static kernel_sigset ignored_signals(void) {
-  kernel_sigset ignored = ~(kernel_sigset)0;
-  char text[4096];
-  int status = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-  if (status < 0) return ignored;
-  ssize_t length = read(status, text, sizeof text - 1);
-  (void)close(status);
-  if (length <= 0) return ignored;
-  text[length] = '\0';
-  const char *line = strstr(text, "\nSigIgn:\t");
-  if (line == NULL) return ignored;
-  const char *digits = line + sizeof "\nSigIgn:\t" - 1;
+/* One of the masks in /proc/self/status; `label` includes what surrounds the name. All ones if it is not there. */
+static kernel_sigset mask_in(const char *status, const char *label) {
+  const char *line = strstr(status, label);
+  if (line == NULL) return ~(kernel_sigset)0;
+  const char *digits = line + strlen(label);
   char *end;
   unsigned long long mask = strtoull(digits, &end, 16);
-  return end == digits + 16 && *end == '\n' ? mask : ignored;
+  return end == digits + 16 && *end == '\n' ? mask : ~(kernel_sigset)0;
+}
+
+/*
+ * The signals this process ignores or handles. Where /proc cannot tell, all: resetting 62 dispositions is then the
+ * price, a microsecond each where a hypervisor makes system calls slow.
+ */
+static kernel_sigset changed_signals(void) {
+  char text[4096];
+  int status = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+  if (status < 0) return ~(kernel_sigset)0;
+  ssize_t length = read(status, text, sizeof text - 1);
+  (void)close(status);
+  if (length <= 0) return ~(kernel_sigset)0;
+  text[length] = '\0';
+  return mask_in(text, "\nSigIgn:\t") | mask_in(text, "\nSigCgt:\t");
 }
 
 static bool arguments_in_range(const char *path, const char *const *arguments, uint32_t count) {
@@ -381,7 +386,7 @@ int32_t launch_worker(const char *path, const char *const *arguments, uint32_t c
   /* exec takes argv as char *const *, and writes to none of them. */
   char *argv[LAUNCH_ARGUMENTS_MAX + 2] = {(char *)(uintptr_t)path};
   for (uint32_t at = 0; at < count; at++) argv[at + 1] = (char *)(uintptr_t)arguments[at];
-  struct child child = {.argv = argv, .ignored = ignored_signals(), .parent = getpid()};
+  struct child child = {.argv = argv, .changed = changed_signals(), .parent = getpid()};
   if (!cap_limit(RLIMIT_DATA, &limits->data_bytes, &child.data) ||
       !cap_limit(RLIMIT_CPU, &limits->cpu_seconds, &child.cpu) ||
       !cap_limit(RLIMIT_STACK, &limits->stack_bytes, &child.stack)) {

@@ -120,6 +120,13 @@ static void install_filter(struct sock_filter *rows, unsigned short length) {
   REQUIRE(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
 }
 
+static volatile sig_atomic_t signal_arrived;
+
+static void note_signal(int number) {
+  (void)number;
+  signal_arrived = 1;
+}
+
 static void refuse_call(unsigned number, unsigned error) {
   struct sock_filter rows[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -196,6 +203,30 @@ static void gives_default_signals_when_proc_cannot_be_read(void) {
   REQUIRE(launch("report", &worker) == 0);
   read_report(&worker, report);
   REQUIRE(says(report, "\"SigIgn\":\"0000000000000000\""));
+}
+
+/* Handled by the parent, deadly to a child that inherits the default action: what Ctrl-C is to many services. */
+static void survives_signals_sent_to_the_group_of_its_parent(void) {
+  enum { LAUNCHES = 60 };
+  static struct launch_result workers[LAUNCHES];
+  REQUIRE(setpgid(0, 0) == 0);
+  (void)signal(SIGUSR1, note_signal);
+  pid_t sender = fork();
+  REQUIRE(sender >= 0);
+  if (sender == 0) {
+    (void)signal(SIGUSR1, SIG_IGN);
+    for (;;) (void)kill(0, SIGUSR1);
+  }
+  while (signal_arrived == 0) (void)usleep(100);
+  for (int at = 0; at < LAUNCHES; at++) REQUIRE(launch("idle", &workers[at]) == 0);
+  REQUIRE(kill(sender, SIGKILL) == 0 && waitpid(sender, NULL, 0) == sender);
+  for (int at = 0; at < LAUNCHES; at++) {
+    REQUIRE(close(workers[at].stdin_fd) == 0);
+    REQUIRE(collect(&workers[at]).code == 0);
+    (void)close(workers[at].stdout_fd);
+    (void)close(workers[at].stderr_fd);
+    (void)close(workers[at].pidfd);
+  }
 }
 
 static void *launch_on_thread(void *unused) {
@@ -341,6 +372,7 @@ static const struct {
     CASE(passes_on_no_descriptor_without_close_range),
     CASE(gives_default_signals_and_keeps_its_own),
     CASE(gives_default_signals_when_proc_cannot_be_read),
+    CASE(survives_signals_sent_to_the_group_of_its_parent),
     CASE(refuses_a_second_thread),
     CASE(refuses_a_parent_that_ignores_child_signals),
     CASE(reports_step_and_error_and_leaves_nothing),
