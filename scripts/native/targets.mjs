@@ -5,8 +5,9 @@
 //               shared-lib        loaded into Node: lib/NAME.so
 //               hosted-exe        unit tests, fixtures, tools: bin/NAME, or in `folder`
 //               object-set        objects only, for those who depend on it
-//               step              the function `entry` of `module`, called with the BuildContext, makes files by itself and resolves to
-//                                 { objects?: absolute paths, includeDirs?: absolute paths } for those who depend on it
+//               step              the function `entry` of `module`, called with the BuildContext, makes files by itself
+//                                 and resolves to { objects?, includeDirs? } (absolute paths) for those who depend
+//                                 on it
 //  sources      folders or files below worker-native; a folder means its .c and .S files for this platform without
 //               `*_test.c` (compile.mjs, expandSources)
 //  includeDirs  below worker-native; `src` and `generated` are always there
@@ -21,9 +22,22 @@
 /** gcc turns a loop that copies bytes into a call of memcpy, which inside memcpy is an endless recursion. */
 const MEM_FLAGS = ["-fno-builtin", "gcc:-fno-tree-loop-distribute-patterns"];
 
+/** The same holds for the functions of libm. */
+const BASE_FILE_FLAGS = { "src/base/mem.c": MEM_FLAGS, "src/base/math.c": ["-fno-builtin"] };
+
+/** Binaries that may deviate on purpose (src/confine/deviations.h). Never shipped. */
+const DEVIATING = ["-DFLOWCELL_TEST_BUILD"];
+
 export const targets = [
   { name: "prelude", kind: "step", module: "./prelude.mjs", entry: "buildPrelude" },
   { name: "engine", kind: "step", module: "./engine.mjs", entry: "buildEngine", dependsOn: ["prelude"] },
+  {
+    name: "build-info",
+    kind: "step",
+    module: "./build-info.mjs",
+    entry: "writeBuildInfo",
+    dependsOn: ["prelude"],
+  },
   { name: "launcher", kind: "shared-lib", sources: ["src/launch"], os: ["linux"] },
   {
     name: "launch-fixture",
@@ -47,15 +61,69 @@ export const targets = [
     name: "worker",
     kind: "freestanding-exe",
     sources: ["src/base", "src/confine", "src/wire", "src/engine", "src/worker"],
-    fileFlags: { "src/base/mem.c": MEM_FLAGS },
-    dependsOn: ["engine"],
+    fileFlags: BASE_FILE_FLAGS,
+    dependsOn: ["engine", "build-info"],
     os: ["linux"],
   },
   {
     name: "probe",
     kind: "freestanding-exe",
     sources: ["src/base", "src/confine", "src/probe"],
-    fileFlags: { "src/base/mem.c": MEM_FLAGS },
+    fileFlags: BASE_FILE_FLAGS,
+    os: ["linux"],
+  },
+  {
+    name: "probe-deviating",
+    kind: "freestanding-exe",
+    folder: "test",
+    test: true,
+    sources: ["src/base", "src/confine", "src/probe"],
+    flags: DEVIATING,
+    fileFlags: BASE_FILE_FLAGS,
+    os: ["linux"],
+  },
+  {
+    name: "base-test",
+    kind: "hosted-exe",
+    folder: "test",
+    test: true,
+    sources: ["src/base/text.c", "src/base/base_test.c"],
+    fileFlags: { "src/base/base_test.c": ["-fno-builtin"] },
+    libraries: ["-lm"],
+  },
+  {
+    name: "confine-test",
+    kind: "hosted-exe",
+    folder: "test",
+    test: true,
+    sources: [
+      "src/confine/bpf.c",
+      "src/confine/sha256.c",
+      "src/confine/proc_text.c",
+      "src/confine/confine_test.c",
+    ],
+  },
+  {
+    name: "filter-dump",
+    kind: "hosted-exe",
+    folder: "test",
+    test: true,
+    sources: ["src/confine/bpf.c", "src/confine/sha256.c", "tools/filter_dump.c"],
+  },
+  {
+    name: "run-piped",
+    kind: "hosted-exe",
+    folder: "test",
+    test: true,
+    sources: ["tools/run_piped.c"],
+    os: ["linux"],
+  },
+  {
+    name: "tracer",
+    kind: "hosted-exe",
+    folder: "test",
+    test: true,
+    sources: ["tools/tracer.c"],
     os: ["linux"],
   },
 ];

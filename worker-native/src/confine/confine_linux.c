@@ -28,6 +28,7 @@ enum {
   NOBODY = 65534,
   SIGNAL_KILL = 9,
   PR_SET_PARENT_DEATH_SIGNAL = 1,
+  PR_GET_PARENT_DEATH_SIGNAL = 2,
   PR_GET_DUMPABLE = 3,
   PR_SET_DUMPABLE = 4,
   PR_SET_NO_NEW_PRIVS = 38,
@@ -353,6 +354,11 @@ void attest(struct welcome *facts) {
   facts->dumpable = sys_prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != 0;
   if (!facts->no_new_privs && !deviates(DEVIATION_SKIP_NO_NEW_PRIVS)) sys_exit_group(EXIT_ATTESTATION);
   if (facts->dumpable && !deviates(DEVIATION_SKIP_DUMPABLE)) sys_exit_group(EXIT_ATTESTATION);
+  int32_t signal = 0;
+  if (sys_prctl(PR_GET_PARENT_DEATH_SIGNAL, (unsigned long)sys_pointer(&signal), 0, 0, 0) != 0 ||
+      signal != SIGNAL_KILL) {
+    sys_exit_group(EXIT_ATTESTATION);
+  }
   facts->descriptors = open_descriptors();
   if (facts->descriptors != STDIO_DESCRIPTORS && !deviates(DEVIATION_SKIP_DESCRIPTORS)) {
     sys_exit_group(EXIT_DESCRIPTORS_AGAIN);
