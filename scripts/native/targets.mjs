@@ -58,11 +58,33 @@ export const targets = [
     os: ["linux"],
   },
   {
+    name: "wire-test",
+    kind: "hosted-exe",
+    folder: "test",
+    test: true,
+    sources: ["src/wire", "src/base/text.c", "src/wire/frame_test.c"],
+  },
+  {
+    name: "wire-fuzz-test",
+    kind: "hosted-exe",
+    folder: "test",
+    test: true,
+    sources: ["src/wire/frame.c", "src/wire/frame_fuzz_test.c"],
+  },
+  {
     name: "worker",
     kind: "freestanding-exe",
     sources: ["src/base", "src/confine", "src/wire", "src/engine", "src/worker"],
     fileFlags: BASE_FILE_FLAGS,
     dependsOn: ["engine", "build-info"],
+    os: ["linux"],
+  },
+  {
+    name: "worker-json",
+    kind: "step",
+    module: "./build-info.mjs",
+    entry: "writeWorkerJson",
+    dependsOn: ["worker", "filter-dump"],
     os: ["linux"],
   },
   {
