@@ -33,6 +33,7 @@ export async function buildNative({ names, tests = false, sanitize = false, log 
   const compiler = await findCompiler();
   const context = new BuildContext({ root, compiler, sanitize, ...(log === undefined ? {} : { log }) });
   const wanted = names ?? defaultNames(context, tests);
+  context.verbose = names !== undefined;
   const results = new Map();
   await withLock(
     join(context.nativeDir, "build", "lock"),
@@ -100,17 +101,25 @@ async function makeTarget(context, target, results) {
     (target.dependsOn ?? []).map((name) => buildTarget(context, findTarget(name), results)),
   );
   const started = Date.now();
+  return context.counted(async (count) => {
+    const result = await makeProduct(context, target, needed);
+    const what = count.made === 0 ? "up to date" : `${count.made} made (${seconds(started)})`;
+    // A plain build of a fresh tree says nothing: it runs before every `npm start`.
+    if (count.made > 0 || context.verbose) context.log(`${target.name}: ${what}`);
+    return result;
+  });
+}
+
+async function makeProduct(context, target, needed) {
   if (target.kind === "step") {
     const module = await import(new URL(target.module, new URL("./native/", import.meta.url)).href);
     const made = (await module[target.entry](context)) ?? {};
-    context.log(`${target.name}: ready (${seconds(started)})`);
     return { objects: made.objects ?? [], includeDirs: made.includeDirs ?? [] };
   }
-  const sources = expandSources(context.nativeDir, target.sources, context.platform);
-  const { objects, made } = await context.compile({
+  const { objects } = await context.compile({
     label: target.name,
     flavour: target.flavour ?? FLAVOUR[target.kind],
-    sources,
+    sources: expandSources(context.nativeDir, target.sources, context.platform),
     includeDirs: [
       "src",
       "generated",
@@ -120,25 +129,16 @@ async function makeTarget(context, target, results) {
     flags: target.flags,
     fileFlags: target.fileFlags,
   });
-  if (target.kind === "object-set") {
-    context.log(`${target.name}: ${summary(made, objects, false)} (${seconds(started)})`);
-    return { objects, includeDirs: [] };
-  }
+  if (target.kind === "object-set") return { objects, includeDirs: [] };
   const output = context.productPath(target);
-  const linked = await context.link({
+  await context.link({
     kind: target.kind,
     output,
     objects: [...objects, ...needed.flatMap((one) => one.objects)],
     flags: target.linkFlags,
     libraries: target.libraries,
   });
-  context.log(`${target.name}: ${summary(made, objects, linked)} (${seconds(started)})`);
   return { output, objects: [], includeDirs: [] };
-}
-
-function summary(made, objects, linked) {
-  if (made === 0 && !linked) return "up to date";
-  return `${made} of ${objects.length} files compiled${linked ? ", linked" : ""}`;
 }
 
 function seconds(started) {

@@ -8,6 +8,7 @@
 // Products are written under a temporary name and renamed; their record is written last. A build that is killed
 // half-way leaves nothing that looks finished.
 
+import { AsyncLocalStorage } from "node:async_hooks";
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
@@ -119,8 +120,7 @@ const SANITIZERS = [
 ];
 
 /**
- * The flag sets ("flavours") of objects. Sources that appear in several targets of one flavour are compiled once,
- * so that the probe binary links the very objects of the worker.
+ * The flag sets ("flavours") of objects. A source that several targets compile with the same flags is compiled once.
  *  freestanding  the worker and the probe: no C library, no start files, relocates itself, a stack-protector guard
  *                of its own (there is no thread pointer to hold one)
  *  shared        the launcher library, loaded into Node
@@ -234,6 +234,10 @@ export class BuildContext {
   #failures = [];
   /** Objects and products made by this build under a key, so that two targets never build one file twice at once. */
   #inFlight = new Map();
+  #counter = new AsyncLocalStorage();
+
+  /** Whether fresh targets are mentioned too. */
+  verbose = false;
 
   constructor({ root, compiler, sanitize = false, log = (line) => process.stdout.write(`${line}\n`) }) {
     this.root = root;
@@ -276,6 +280,12 @@ export class BuildContext {
 
   get failures() {
     return this.#failures;
+  }
+
+  /** Runs `body` and counts what it made by step(), in the `made` of the object that is passed to it. */
+  counted(body) {
+    const count = { made: 0 };
+    return this.#counter.run(count, () => body(count));
   }
 
   hashFile(path) {
@@ -321,6 +331,8 @@ export class BuildContext {
     rmSync(record, { force: true });
     for (const output of outputs) mkdirSync(dirname(output), { recursive: true });
     const discovered = (await make()) ?? [];
+    const count = this.#counter.getStore();
+    if (count !== undefined) count.made += 1;
     for (const output of outputs) this.#hashes.delete(output);
     const body = {
       fingerprint: this.#fingerprint(command, [...inputs, ...discovered]),
@@ -344,27 +356,19 @@ export class BuildContext {
   async compile({ label, flavour, sources, includeDirs = [], flags = [], fileFlags = {} }) {
     const base = flavourFlags(flavour, { arch: this.platform.arch, sanitize: this.sanitize });
     const includes = includeDirs.map((dir) => `-I${relative(this.root, resolve(this.nativeDir, dir))}`);
-    const distinct = createHash("sha256")
-      .update(JSON.stringify([flags, includes]))
-      .digest("hex")
-      .slice(0, 8);
     let done = 0;
-    let made = 0;
     const started = Date.now();
     let told = started;
     const objects = await Promise.all(
       sources.map(async (entry) => {
         const source = resolve(this.nativeDir, entry);
         const inNative = relative(this.nativeDir, source).split(sep).join("/");
-        const object = join(
-          this.buildDir,
-          "obj",
-          `${flavour}-${distinct}`,
-          `${inNative.replaceAll("..", "_")}.o`,
-        );
         const own = flagsFor(this.compiler.family, [...flags, ...(fileFlags[inNative] ?? [])]);
         const args = [...base, ...includes, ...own];
-        if (await this.#compileOne(source, object, args)) made += 1;
+        const distinct = createHash("sha256").update(JSON.stringify(args)).digest("hex").slice(0, 8);
+        const folder = join(this.buildDir, "obj", `${flavour}-${distinct}`);
+        const object = join(folder, `${inNative.replaceAll("..", "_")}.o`);
+        await this.#compileOne(source, object, args);
         done += 1;
         if (Date.now() - told > 5000) {
           told = Date.now();
@@ -373,7 +377,7 @@ export class BuildContext {
         return object;
       }),
     );
-    return { objects, made };
+    return { objects };
   }
 
   #compileOne(source, object, args) {
