@@ -107,7 +107,6 @@ export class LaunchedWorker {
  * dies with this process. Blocks for about 0.1 ms. Throws LaunchError, and NativeMissingError without the library.
  */
 export function launchWorker(request: LaunchRequest): LaunchedWorker {
-  const library = launcherLibrary(request.launcherPath);
   const args = request.args ?? [];
   for (const text of [request.path, ...args]) {
     // The C side would see the text end at the NUL, and start something else than was asked for.
@@ -117,6 +116,7 @@ export function launchWorker(request: LaunchRequest): LaunchedWorker {
   limits[LIMITS.dataBytes] = wholeNumber("dataBytes", request.limits.dataBytes);
   limits[LIMITS.cpuSeconds] = wholeNumber("cpuSeconds", request.limits.cpuSeconds);
   limits[LIMITS.stackBytes] = wholeNumber("stackBytes", request.limits.stackBytes);
+  const library = launcherLibrary(request.launcherPath);
   const result = new Int32Array(RESULT.length);
   const step = library.launchWorker(request.path, args, args.length, limits, result);
   if (step !== 0) {
