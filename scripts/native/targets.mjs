@@ -90,7 +90,7 @@ export const targets = [
   {
     name: "probe",
     kind: "freestanding-exe",
-    sources: ["src/base", "src/confine", "src/probe"],
+    sources: ["src/base", "src/confine", "src/wire/welcome.c", "src/probe"],
     fileFlags: BASE_FILE_FLAGS,
     os: ["linux"],
   },
@@ -99,7 +99,7 @@ export const targets = [
     kind: "freestanding-exe",
     folder: "test",
     test: true,
-    sources: ["src/base", "src/confine", "src/probe"],
+    sources: ["src/base", "src/confine", "src/wire/welcome.c", "src/probe"],
     flags: DEVIATING,
     fileFlags: BASE_FILE_FLAGS,
     os: ["linux"],
@@ -121,6 +121,7 @@ export const targets = [
     sources: [
       "src/confine/bpf.c",
       "src/confine/sha256.c",
+      "src/confine/landlock.c",
       "src/confine/proc_text.c",
       "src/confine/confine_test.c",
     ],
@@ -128,8 +129,6 @@ export const targets = [
   {
     name: "filter-dump",
     kind: "hosted-exe",
-    folder: "test",
-    test: true,
     sources: ["src/confine/bpf.c", "src/confine/sha256.c", "tools/filter_dump.c"],
   },
   {

@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-#include "facts.h"
+#include "../../generated/protocol.h"
 
 /* Step 1. `facts` is cleared and receives what can be seen only now. */
 void startup_check(char **envp, const unsigned long *auxv, struct welcome *facts);

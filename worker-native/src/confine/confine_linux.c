@@ -9,10 +9,12 @@
 #include "confine.h"
 
 #include "../../generated/exit_codes.h"
+#include "../../generated/landlock_rights.h"
 #include "../base/mem.h"
 #include "../base/sys.h"
 #include "bpf.h"
 #include "deviations.h"
+#include "landlock.h"
 #include "sha256.h"
 #include "steps_linux.h"
 
@@ -87,10 +89,6 @@ struct capability_sets {
   struct {
     uint32_t effective, permitted, inheritable;
   } word[2];
-};
-
-struct landlock_attributes {
-  uint64_t file_system, network, scoped;
 };
 
 struct identity {
@@ -256,20 +254,6 @@ void step_speculation(struct welcome *facts) {
 
 /* ── 4: Landlock ────────────────────────────────────────────────────────────────────────────────────────────── */
 
-/* Every right that the ABI has, so that an empty ruleset denies all of them; the size is the one the ABI knows. */
-static size_t landlock_rights(long abi, struct landlock_attributes *rights) {
-  memset(rights, 0, sizeof *rights);
-  rights->file_system = 0x1fff;                       /* ABI 1: execute to make_sym */
-  if (abi >= 2) rights->file_system |= 1u << 13;      /* refer */
-  if (abi >= 3) rights->file_system |= 1u << 14;      /* truncate */
-  if (abi >= 5) rights->file_system |= 1u << 15;      /* ioctl_dev */
-  if (abi >= 9) rights->file_system |= 1u << 16;      /* resolve_unix */
-  if (abi >= 4) rights->network = 0x3;                /* bind_tcp, connect_tcp */
-  if (abi >= 10) rights->network |= 0xc;              /* bind_udp, connect_send_udp */
-  if (abi >= 6) rights->scoped = 0x3;                 /* abstract_unix_socket, signal */
-  return abi >= 6 ? 24 : abi >= 4 ? 16 : 8;
-}
-
 void step_landlock(struct welcome *facts, bool landlock_optional) {
   long abi = sys_call(NR_landlock_create_ruleset, 0, 0, LANDLOCK_CREATE_VERSION, 0, 0, 0);
   if (abi == -SYS_ENOSYS || abi == -SYS_EOPNOTSUPP) {
@@ -279,6 +263,7 @@ void step_landlock(struct welcome *facts, bool landlock_optional) {
   if (abi < 1) sys_exit_group(EXIT_LANDLOCK_RULESET);
   if (abi > LANDLOCK_ABI_KNOWN) abi = LANDLOCK_ABI_KNOWN;
 
+  /* No rule is added: every right that is handled is denied. */
   struct landlock_attributes rights;
   const size_t size = landlock_rights(abi, &rights);
   const long ruleset = sys_call(NR_landlock_create_ruleset, sys_pointer(&rights), (long)size, 0, 0, 0, 0);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "confine/bpf.h"
+#include "confine/landlock.h"
 #include "confine/proc_text.h"
 #include "confine/sha256.h"
 #include "seccomp_arm64.h"
@@ -186,6 +187,27 @@ static void ends_every_path_with_a_return(void) {
   }
 }
 
+/* ── Landlock ── */
+
+static void handles_every_right_of_each_abi_and_no_other(void) {
+  static const struct {
+    long abi;
+    size_t size;
+    uint64_t file_system, network, scoped;
+  } expected[] = {
+      {1, 8, 0x1fff, 0, 0},    {2, 8, 0x3fff, 0, 0},    {3, 8, 0x7fff, 0, 0},    {4, 16, 0x7fff, 3, 0},
+      {5, 16, 0xffff, 3, 0},   {6, 24, 0xffff, 3, 3},   {7, 24, 0xffff, 3, 3},   {8, 24, 0xffff, 3, 3},
+      {9, 24, 0x1ffff, 3, 3},  {10, 24, 0x1ffff, 15, 3}, {11, 24, 0x1ffff, 15, 3}, {99, 24, 0x1ffff, 15, 3},
+  };
+  for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
+    struct landlock_attributes rights;
+    REQUIRE(landlock_rights(expected[i].abi, &rights) == expected[i].size);
+    REQUIRE(rights.sets[LANDLOCK_FILE_SYSTEM] == expected[i].file_system);
+    REQUIRE(rights.sets[LANDLOCK_NETWORK] == expected[i].network);
+    REQUIRE(rights.sets[LANDLOCK_SCOPED] == expected[i].scoped);
+  }
+}
+
 int main(void) {
   matches_the_published_vectors();
   judges_a_memory_map_by_its_worst_mapping();
@@ -194,6 +216,7 @@ int main(void) {
   reads_one_number_from_a_status_text();
   builds_nothing_from_a_table_that_does_not_fit();
   ends_every_path_with_a_return();
+  handles_every_right_of_each_abi_and_no_other();
   if (failures == 0) puts("confine: all properties hold");
   return failures == 0 ? 0 : 1;
 }

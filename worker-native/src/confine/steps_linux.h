@@ -9,10 +9,7 @@
 
 #include <stdbool.h>
 
-#include "facts.h"
-
-/* The Landlock ABI that this code knows; a newer kernel is asked for these rights only. */
-enum { LANDLOCK_ABI_KNOWN = 11 };
+#include "../../generated/protocol.h"
 
 /* Step 1, second half: reads the memory map (startup_linux.c). */
 void startup_check_memory_map(void);

@@ -3,6 +3,9 @@
  *
  *     probe --list
  *         One JSON object a line for every act: name, proves, control, landlock, confined.
+ *     probe --facts
+ *         Confines itself, prints the facts that a worker would attest as its Welcome header (both identities zero), and waits for the
+ *         end of its input, so that it can be looked at.
  *     probe --control|--landlock|--confined NAME [--scratch=FOLDER]
  *         Makes what the act needs, confines itself as asked, prints "ready", makes the one attempt and, if it is still
  *         there, prints the outcome: "ok", an error name, or "executed" by the program that an exec probe started.
@@ -17,6 +20,7 @@
 #include "../confine/confine.h"
 #include "../confine/deviations.h"
 #include "../confine/steps_linux.h"
+#include "../wire/welcome.h"
 #include "probe.h"
 
 int worker_main(int argc, char **argv, char **envp, const unsigned long *auxv);
@@ -55,6 +59,31 @@ static int list(void) {
       if (result <= 0) return EXIT_OUTPUT_FAILED;
       written += (size_t)result;
     }
+  }
+  return 0;
+}
+
+static int show_facts(int argc, char **argv, char **envp, const unsigned long *auxv) {
+#if defined(FLOWCELL_TEST_BUILD)
+  for (int i = 2; i < argc; i++) {
+    if (!deviation_argument(argv[i])) return EXIT_USAGE;
+  }
+#else
+  (void)argv;
+  if (argc != 2) return EXIT_USAGE;
+#endif
+  static struct welcome facts;
+  startup_check(envp, auxv, &facts);
+  confine_enter(&facts, false);
+  static const char zeros[] = "0000000000000000000000000000000000000000000000000000000000000000";
+  facts.build_id = facts.fingerprint = zeros;
+  static char line[MESSAGE_WELCOME_BYTES_MAX + 1];
+  struct text out = text_over(line, sizeof line);
+  welcome_write(&out, &facts);
+  text_string(&out, "\n");
+  if (out.overflow) return EXIT_WELCOME;
+  if (sys_write(1, line, out.length) != (long)out.length) return EXIT_OUTPUT_FAILED;
+  while (sys_read(0, probe_buffer, sizeof probe_buffer) > 0) {
   }
   return 0;
 }
@@ -138,6 +167,7 @@ static void report(long result) {
 
 int worker_main(int argc, char **argv, char **envp, const unsigned long *auxv) {
   if (argc == 2 && text_equal(argv[1], "--list")) return list();
+  if (argc >= 2 && text_equal(argv[1], "--facts")) return show_facts(argc, argv, envp, auxv);
   if (argc == 2 && text_equal(argv[1], "--executed")) {
     say("executed\n");
     return 0;
