@@ -5,8 +5,8 @@
 #include "base/sys.h"
 #include "base/text.h"
 #include "engine/engine.h"
-#include "generated/exit_codes.h"
-#include "generated/protocol.h"
+#include "exit_codes.h"
+#include "protocol.h"
 #include "worker/input.h"
 #include "worker/output.h"
 
@@ -16,7 +16,6 @@ static struct {
   uint64_t cpu_budget_us;
   uint32_t heap_bytes;
   uint32_t stack_bytes;
-  uint32_t host_calls; /* sent so far, for the Finished frames that C writes itself */
   uint32_t interrupts;
 } bridge;
 
@@ -70,8 +69,6 @@ _Noreturn void bridge_finish_exhausted(enum bridge_exhausted what) {
   text_unsigned(&text, limits[what]);
   text_string(&text, ",\"used\":");
   text_unsigned(&text, used[what]);
-  text_string(&text, ",\"warnings\":[],\"hostCalls\":");
-  text_unsigned(&text, bridge.host_calls);
   text_string(&text, "}");
   output_frame(MESSAGE_FINISHED, 0, 1, (uint32_t)text.length, (uint32_t)text.length + REPORT_FRAME_BYTES);
   output_bytes((const uint8_t *)header, (uint32_t)text.length);
@@ -197,7 +194,6 @@ uint32_t bridge_host_call(uint32_t ctx, uint32_t this_ptr, uint32_t argc, uint32
   /* With a further frame at hand the worker is not blocked; saying so would only be noise. */
   if (type == MESSAGE_BLOCKED && input_is_buffered()) return 0;
   if (type == MESSAGE_HOST_CALL || type == MESSAGE_CONSOLE) engine_clear_failure();
-  if (type == MESSAGE_HOST_CALL) bridge.host_calls++;
   bridge_send(ctx, type, flags, argc, argv);
   return 0;
 }

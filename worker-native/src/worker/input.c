@@ -3,7 +3,7 @@
 
 #include "base/mem.h"
 #include "base/sys.h"
-#include "generated/exit_codes.h"
+#include "exit_codes.h"
 
 /* Reset: bytes before `input_end` that are consumed belong to finished frames; the buffer itself is only ever
  * read between the two marks, and nothing of it reaches script (the loop copies what a frame holds). */

@@ -2,8 +2,8 @@
 #include "worker/loop.h"
 
 #include "base/sys.h"
-#include "generated/exit_codes.h"
-#include "generated/protocol.h"
+#include "exit_codes.h"
+#include "protocol.h"
 #include "wire/frame.h"
 #include "worker/activation.h"
 #include "worker/input.h"

@@ -9,8 +9,8 @@
 #include "build_info.h"
 #include "confine/confine.h"
 #include "engine/engine.h"
-#include "generated/exit_codes.h"
-#include "generated/protocol.h"
+#include "exit_codes.h"
+#include "protocol.h"
 #include "worker/loop.h"
 #include "worker/output.h"
 

@@ -3,7 +3,7 @@
 
 #include "base/mem.h"
 #include "base/sys.h"
-#include "generated/exit_codes.h"
+#include "exit_codes.h"
 #include "wire/frame.h"
 
 /* Reset: empty whenever an activation has ended, since Finished flushes it. */

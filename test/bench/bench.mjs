@@ -1,0 +1,186 @@
+#!/usr/bin/env node
+// The benchmark: every number that docs/SPECIFICATION.md promises, measured in one run on this machine.
+// Usage: npm run bench [-- --json] [-- --quick]. `--json` prints one JSON object and nothing else on stdout; `--quick`
+// takes a tenth of the samples. Nothing here fails because of a slow machine: promises that are compared with another
+// engine are ratios within this run, the rest are reported beside the promise.
+import { execFileSync, spawnSync } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
+import { cpus, release } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { makePool, request, run, scriptOf } from "./cell.mjs";
+import { compareCompute } from "./compute.mjs";
+import { median, percentile, samples, timed } from "./statistics.mjs";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const options = new Set(process.argv.slice(2));
+for (const option of options) {
+  if (option !== "--json" && option !== "--quick") {
+    process.stderr.write(`unknown option ${option}; there are --json and --quick\n`);
+    process.exit(2);
+  }
+}
+const scale = options.has("--quick") ? 0.1 : 1;
+const count = (full) => Math.max(10, Math.round(full * scale));
+
+const trivial = scriptOf("return 1+1");
+
+/** Workers that are bound, idle and warm: one activation each has run. */
+async function warmPool(workers, more = {}) {
+  const pool = makePool({ spares: 0, workersMax: workers, activationsMax: 1_000_000, ...more });
+  await run(pool, request("warm", trivial));
+  return pool;
+}
+
+async function spawnToWelcome() {
+  const pool = makePool({ spares: 0, workersMax: 2 });
+  const times = [];
+  for (let i = 0; i < count(200); i += 1) {
+    const result = await pool.activate(request(`cold-${i}`, trivial, { isolation: "process" }));
+    if (result.status !== "completed") throw new Error(result.error?.message);
+    times.push(result.usage.queuedMs);
+  }
+  await pool.close();
+  return { p50: median(times), p99: percentile(times, 99) };
+}
+
+function importToFirstResult() {
+  const times = [];
+  for (let i = 0; i < count(20); i += 1) {
+    const { status, stdout, stderr } = spawnSync(process.execPath, [join(here, "first-result.mjs")], {
+      encoding: "utf8",
+    });
+    if (status !== 0) throw new Error(stderr);
+    times.push(Number(stdout));
+  }
+  return { p50: median(times), p99: percentile(times, 99) };
+}
+
+async function warmActivation() {
+  const pool = await warmPool(1);
+  const wanted = request("warm", trivial);
+  await samples(count(500), () => run(pool, wanted));
+  const times = await samples(count(5000), () => run(pool, wanted));
+  await pool.close();
+  return { p50: median(times), p99: percentile(times, 99) };
+}
+
+async function awaitedHostCall() {
+  const calls = 1000;
+  const pool = await warmPool(1);
+  const empty = request("warm", scriptOf("return 1"));
+  const calling = request("warm", scriptOf(`for (let i = 0; i < ${calls}; i++) await host.echo(i); return 1`));
+  await samples(20, () => run(pool, calling));
+  const base = median(await samples(count(200), () => run(pool, empty)));
+  const times = await samples(count(100), () => run(pool, calling));
+  await pool.close();
+  return { p50: (median(times) - base) / calls, p99: (percentile(times, 99) - base) / calls };
+}
+
+/** Proportional set size of a process in bytes; the kernel shows it to root only, for workers are not dumpable. */
+function pssOf(pid) {
+  const text = readFileSync(`/proc/${pid}/smaps_rollup`, "utf8");
+  return Number(text.match(/^Pss: +(\d+) kB$/m)?.[1]) * 1024;
+}
+
+function childrenOf(pid) {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .filter((name) => {
+      try {
+        const stat = readFileSync(`/proc/${name}/stat`, "utf8");
+        return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1] === String(pid);
+      } catch {
+        return false;
+      }
+    })
+    .map(Number);
+}
+
+async function idleMemory() {
+  if (process.getuid?.() !== 0) return { skipped: "only root may read a worker's smaps" };
+  const workers = 20;
+  const pool = makePool({ spares: 0, workersMax: workers });
+  await Promise.all(
+    Array.from({ length: workers }, (_, i) => run(pool, request(`flow-${i}`, trivial))),
+  );
+  const pids = childrenOf(process.pid);
+  const bytes = pids.map(pssOf);
+  await pool.close();
+  return { workers: pids.length, medianBytes: median(bytes), largestBytes: Math.max(...bytes) };
+}
+
+async function manyWorkers() {
+  const workers = 200;
+  const pool = makePool({ spares: 0, workersMax: workers });
+  const ms = await timed(() =>
+    Promise.all(Array.from({ length: workers }, (_, i) => run(pool, request(`flow-${i}`, trivial)))),
+  );
+  const live = pool.health().workers.total;
+  await pool.close();
+  return { workers: live, ms };
+}
+
+async function throughput(concurrency, total, wanted, poolOptions) {
+  const pool = makePool({ activationsMax: 1_000_000, queueMax: 10_000, ...poolOptions });
+  await Promise.all(Array.from({ length: concurrency * 4 }, (_, i) => run(pool, wanted(i))));
+  let next = 0;
+  const ms = await timed(() =>
+    Promise.all(
+      Array.from({ length: concurrency }, async () => {
+        while (next < total) {
+          next += 1;
+          await run(pool, wanted(next));
+        }
+      }),
+    ),
+  );
+  await pool.close();
+  return { perSecond: (total / ms) * 1000 };
+}
+
+const warmThroughput = () =>
+  throughput(4, count(20_000), (i) => request(`flow-${i % 2}`, trivial), { workersMax: 2, spares: 0 });
+const singleUseThroughput = () =>
+  throughput(4, count(1500), () => request("single", trivial, { isolation: "process" }), {
+    workersMax: 8,
+    spares: 4,
+  });
+
+const rows = [
+  ["spawn → accepted Welcome", "≤ 3 ms p50", spawnToWelcome, (r) => `${r.p50.toFixed(2)} ms`],
+  ["import → first result", "≤ 60 ms p50", importToFirstResult, (r) => `${r.p50.toFixed(1)} ms`],
+  ["warm activation", "≤ 0.2 ms p50", warmActivation, (r) => `${r.p50.toFixed(3)} ms`],
+  ["awaited host call", "≤ 0.08 ms p50", awaitedHostCall, (r) => `${r.p50.toFixed(4)} ms`],
+  [
+    "compute set against quickjs-emscripten",
+    "≤ 0.85 ×",
+    () => compareCompute(count(10)),
+    (r) => `${r.ratio.toFixed(3)} ×`,
+  ],
+  [
+    "idle worker, proportional set size",
+    "≤ 4 MB",
+    idleMemory,
+    (r) => r.skipped ?? `${(r.medianBytes / 1e6).toFixed(2)} MB`,
+  ],
+  ["200 live workers", "≤ 2 s", manyWorkers, (r) => `${(r.ms / 1000).toFixed(2)} s`],
+  ["warm activations", "≥ 6000/s", warmThroughput, (r) => `${Math.round(r.perSecond)}/s`],
+  ["single-use activations", "≥ 300/s", singleUseThroughput, (r) => `${Math.round(r.perSecond)}/s`],
+];
+
+const report = {
+  node: process.versions.node,
+  kernel: release(),
+  cpu: `${cpus().length} × ${cpus()[0]?.model ?? "unknown"}`,
+  commit: execFileSync("git", ["rev-parse", "--short", "HEAD"], { cwd: here, encoding: "utf8" }).trim(),
+  results: {},
+};
+const print = (line) => (options.has("--json") ? process.stderr : process.stdout).write(`${line}\n`);
+print(`${report.cpu}, Linux ${report.kernel}, Node ${report.node}`);
+for (const [name, promise, measure, show] of rows) {
+  const result = await measure();
+  report.results[name] = { promise, ...result };
+  print(`${name.padEnd(40)} ${show(result).padStart(12)}   promised ${promise}`);
+}
+if (options.has("--json")) process.stdout.write(`${JSON.stringify(report, null, 2)}\n`);
