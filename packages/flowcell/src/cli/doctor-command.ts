@@ -1,0 +1,12 @@
+/** `flowcell doctor`: prints what `runDoctor` found; exit code 6 when no confined worker can be had here. */
+
+import { outcomeTable } from "@flowcell/protocol";
+import { renderDoctor, runDoctor } from "@flowcell/sandbox";
+import type { Streams } from "./program.js";
+
+export async function doctorCommand(options: { readonly json?: boolean }, streams: Streams): Promise<number> {
+  const report = await runDoctor();
+  if (options.json === true) streams.out(`${JSON.stringify(report, null, 2)}\n`);
+  else streams.out(renderDoctor(report));
+  return report.ok ? 0 : outcomeTable.sandbox_unavailable.exitCode;
+}

@@ -1,0 +1,264 @@
+/**
+ * The one object that every run returns, from the library, the command line (`--json`) and HTTP alike, and how it is put
+ * together: what the pool found out about an activation, with errors moved to the author's files.
+ *
+ * TRUST: `value`, `logs`, and the texts in `error` and `warnings` are a script's own. They are bounded and well-formed,
+ * nothing more; whoever shows them on a terminal or a page escapes them there.
+ */
+
+import { type BundleFailure, mapStack, type Place, renderFrame, type ScriptMap } from "@flowcell/bundle";
+import type { ActivationError, ActivationResult, CallRecord, ConsoleLine, Usage } from "@flowcell/pool";
+import {
+  type ConsoleLevel,
+  decodeValue,
+  type EncodedValue,
+  type Limits,
+  type ScriptErrorData,
+  type Status,
+  ValueError,
+  valueBounds,
+  type WarningData,
+} from "@flowcell/protocol";
+import type { WorkerConfinement } from "@flowcell/sandbox";
+
+export interface LogLine {
+  readonly level: ConsoleLevel;
+  /** The script's own clock, ISO 8601. */
+  readonly time: string;
+  readonly text: string;
+}
+
+/** An error as text; stacks name the author's files. */
+export interface ErrorReport {
+  readonly name: string;
+  readonly message: string;
+  /** `name: message`, then one line per frame of the script. */
+  readonly stack: string;
+  readonly code?: string;
+  readonly cause?: ErrorReport;
+  /** The members of an AggregateError. */
+  readonly errors?: readonly ErrorReport[];
+}
+
+/** Why a run did not complete. */
+export interface RunError {
+  /** A reason of the status, or the code of the host error that the script did not catch. */
+  readonly code: string;
+  readonly message: string;
+  /** The script's own, for script_error; else the status. */
+  readonly name: string;
+  readonly stack?: string;
+  /** Where in the author's files, when that is known. */
+  readonly place?: Place;
+  /** The source line at `place` with a caret under the column. */
+  readonly frame?: string;
+  readonly cause?: ErrorReport;
+  readonly errors?: readonly ErrorReport[];
+  /** For budget_exceeded: the limit and what was used, in the unit of the limit's name. */
+  readonly limit?: number;
+  readonly used?: number;
+  /** For sandbox_unavailable: what failed, and what would help. */
+  readonly fact?: string;
+  readonly remedy?: string;
+}
+
+interface RunReport {
+  readonly runId: string;
+  /** Whether the script was given to a worker. False means that nothing of it ran. */
+  readonly started: boolean;
+  readonly logs: readonly LogLine[];
+  readonly logsTruncated: boolean;
+  readonly usage: Usage;
+  /** Every host call that reached the parent, by position, and whether it ran. */
+  readonly calls: readonly CallRecord[];
+  readonly warnings: readonly WarningData[];
+  /** What was live for the very worker that ran the script; null when there was none. */
+  readonly confinement: WorkerConfinement | null;
+}
+
+export interface RunCompleted<Value = unknown> extends RunReport {
+  readonly ok: true;
+  readonly status: "completed";
+  readonly value: Value;
+}
+
+export interface RunFailed extends RunReport {
+  readonly ok: false;
+  readonly status: Exclude<Status, "completed">;
+  readonly error: RunError;
+}
+
+export type RunResult<Value = unknown> = RunCompleted<Value> | RunFailed;
+
+const noUsage: Usage = Object.freeze({
+  cpuMs: 0,
+  wallMs: 0,
+  heapPeakBytes: 0,
+  hostCalls: 0,
+  bytesIn: 0,
+  bytesOut: 0,
+  queuedMs: 0,
+});
+
+/** A run that ended before there was a worker for it. */
+export function notStarted(
+  runId: string,
+  status: RunFailed["status"],
+  error: Omit<RunError, "name"> & { readonly name?: string },
+): RunFailed {
+  return {
+    ok: false,
+    status,
+    error: { ...error, name: error.name ?? status },
+    runId,
+    started: false,
+    logs: [],
+    logsTruncated: false,
+    usage: noUsage,
+    calls: [],
+    warnings: [],
+    confinement: null,
+  };
+}
+
+/** A script that could not be loaded. Mistakes in the source are the script's, a missing file is the caller's. */
+export function bundleFailed(runId: string, failure: BundleFailure): RunFailed {
+  const { message, place, frame } = failure;
+  const [status, code, name] = bundleOutcome(failure.code);
+  return notStarted(runId, status, {
+    code,
+    name,
+    message,
+    ...(place === undefined ? {} : { place }),
+    ...(frame === undefined ? {} : { frame }),
+  });
+}
+
+function bundleOutcome(code: BundleFailure["code"]): readonly [RunFailed["status"], string, string] {
+  switch (code) {
+    case "not_found":
+    case "unreadable":
+    case "unsupported_file":
+      return ["invalid_input", "request", "invalid_input"];
+    case "source_too_large":
+      return ["invalid_input", "source_too_large", "invalid_input"];
+    case "no_default_export":
+      return ["script_error", "no_entry", "SyntaxError"];
+    case "import_not_found":
+    case "import_refused":
+    case "node_module":
+      return ["script_error", "syntax", "ImportError"];
+    case "nesting_too_deep":
+    case "not_javascript":
+    case "syntax_error":
+    case "top_level_await":
+    case "bundler_deadline":
+    case "bundler_failed":
+      return ["script_error", "syntax", "SyntaxError"];
+  }
+}
+
+/** The script's map and remarks, and the limits that its result may have. */
+export interface ResultContext {
+  readonly runId: string;
+  readonly map: ScriptMap;
+  readonly warnings: readonly string[];
+  readonly limits: Pick<Limits, "resultBytes" | "bodyBytes">;
+}
+
+export function assembleResult(
+  activation: ActivationResult<WorkerConfinement>,
+  context: ResultContext,
+): RunResult {
+  const report: RunReport = {
+    runId: context.runId,
+    started: activation.started,
+    logs: activation.logs.map(logLine),
+    logsTruncated: activation.logsTruncated,
+    usage: activation.usage,
+    calls: activation.calls,
+    warnings: [...context.warnings.map((message) => ({ code: "source", message })), ...activation.warnings],
+    confinement: activation.confinement,
+  };
+  if (activation.status === "completed") return completed(report, activation.value, context);
+  const error = activation.error ?? { code: activation.reason ?? "bug", message: activation.status };
+  return {
+    ok: false,
+    status: activation.status,
+    error: runError(activation.status, error, context.map),
+    ...report,
+  };
+}
+
+export function logLine(line: ConsoleLine): LogLine {
+  // A clock that a script set in virtual time may lie beyond what a Date holds.
+  const date = new Date(line.timeMs);
+  const time = Number.isNaN(date.getTime()) ? String(line.timeMs) : date.toISOString();
+  return { level: line.level, time, text: line.text };
+}
+
+/** TRUST: the value is a script's; here it is decoded within the bounds that the worker was given. */
+function completed(report: RunReport, value: EncodedValue | undefined, context: ResultContext): RunResult {
+  const { resultBytes, bodyBytes } = context.limits;
+  try {
+    if (value === undefined) throw new ValueError("malformed", "the worker sent no result", "");
+    const decoded = decodeValue(value, {
+      textBytes: resultBytes,
+      attachmentBytes: bodyBytes,
+      nodes: Math.max(valueBounds.nodes, resultBytes),
+    });
+    return { ok: true, status: "completed", value: decoded, ...report };
+  } catch (error) {
+    if (!(error instanceof ValueError)) throw error;
+    const failure = { code: "protocol", name: "violation", message: `the worker's result: ${error.message}` };
+    return { ok: false, status: "violation", error: failure, ...report };
+  }
+}
+
+function runError(status: RunFailed["status"], error: ActivationError, map: ScriptMap): RunError {
+  const base = {
+    code: error.code,
+    ...(error.limit === undefined ? {} : { limit: error.limit }),
+    ...(error.used === undefined ? {} : { used: error.used }),
+    ...(error.fact === undefined ? {} : { fact: error.fact }),
+  };
+  if (error.name === undefined) return { ...base, name: status, message: error.message };
+  const { name, message, stack, cause, errors } = errorReport(
+    { ...error, name: error.name, stack: error.stack ?? "" },
+    map,
+  );
+  const place = mapStack(error.stack ?? "", map).place;
+  const sourceLine = place === undefined ? undefined : map.sourceLine(place);
+  const frame = place === undefined || sourceLine === undefined ? undefined : renderFrame(place, sourceLine);
+  return {
+    ...base,
+    name,
+    message,
+    stack,
+    ...(place === undefined ? {} : { place }),
+    ...(frame === undefined ? {} : { frame }),
+    ...(cause === undefined ? {} : { cause }),
+    ...(errors === undefined ? {} : { errors }),
+  };
+}
+
+/** Depth and number of nested errors are bounded by the wire format. */
+function errorReport(data: ScriptErrorData, map: ScriptMap): ErrorReport {
+  const message = engineMessage(data);
+  const { stack } = mapStack(data.stack, map);
+  const heading = message === "" ? data.name : `${data.name}: ${message}`;
+  return {
+    name: data.name,
+    message,
+    stack: stack === "" ? heading : `${heading}\n${stack}`,
+    ...(data.code === undefined ? {} : { code: data.code }),
+    ...(data.cause === undefined ? {} : { cause: errorReport(data.cause, map) }),
+    ...(data.errors === undefined ? {} : { errors: data.errors.map((inner) => errorReport(inner, map)) }),
+  };
+}
+
+/** The engine puts the name in quotes, where every other engine and every guide writes `x is not defined`. */
+function engineMessage({ name, message }: ScriptErrorData): string {
+  if (name !== "ReferenceError") return message;
+  return message.replace(/^'([^']+)' is not (defined|initialized)$/, "$1 is not $2");
+}
