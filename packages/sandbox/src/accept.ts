@@ -49,9 +49,15 @@ export interface WorkerRefusal {
 }
 
 /** A worker that may be sent a script, or one that must be killed. */
-export type Acceptance =
-  | { readonly ok: true; readonly confinement: WorkerConfinement; readonly observation: Observation }
-  | { readonly ok: false; readonly refusal: WorkerRefusal };
+export type Acceptance = {
+  /** What the worker claimed; null when its Welcome was malformed. */
+  readonly claimed: WelcomeFacts | null;
+  /** What the parent saw; empty when the Welcome was refused before that. */
+  readonly observation: Observation;
+} & (
+  | { readonly ok: true; readonly confinement: WorkerConfinement }
+  | { readonly ok: false; readonly refusal: WorkerRefusal }
+);
 
 /** Judges the first message of the worker `pid`. `header` is the text of its Welcome frame. */
 export function acceptWorker(
@@ -68,6 +74,8 @@ export function acceptWorker(
     if (!(error instanceof ProtocolError)) throw error;
     return {
       ok: false,
+      claimed: null,
+      observation: [],
       refusal: {
         reason: "welcome_refused",
         fact: "form",
@@ -80,7 +88,9 @@ export function acceptWorker(
   }
   const refused = judgeWelcome(state.expected, claimed);
   const [firstFact] = refused;
-  if (firstFact !== undefined) return { ok: false, refusal: refuseFacts(firstFact, refused) };
+  if (firstFact !== undefined) {
+    return { ok: false, claimed, observation: [], refusal: refuseFacts(firstFact, refused) };
+  }
 
   const observation = observeWorker(state, pid, proc);
   const against = contradictions(observation);
@@ -93,6 +103,8 @@ export function acceptWorker(
     );
     return {
       ok: false,
+      claimed,
+      observation,
       refusal: {
         reason: "observation_failed",
         fact: first.name,
@@ -103,7 +115,7 @@ export function acceptWorker(
       },
     };
   }
-  return { ok: true, confinement: confinementOf(state, observation), observation };
+  return { ok: true, claimed, observation, confinement: confinementOf(state, observation) };
 }
 
 function refuseFacts(first: FactRefusal, all: readonly FactRefusal[]): WorkerRefusal {
@@ -150,6 +162,7 @@ function confinementOf(plan: PlanState, observation: Observation): WorkerConfine
     welcomeAccepted: true,
     observation,
     probes: new Map(),
+    broken: new Set(),
   });
   const notes = [
     ...(plan.policy.landlock === "dangerOptional" && plan.expected.landlockAbi === 0

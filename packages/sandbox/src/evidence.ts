@@ -75,6 +75,8 @@ export interface EvidenceInput {
   readonly observation: Observation;
   /** Names of live probes with their control succeeding, by control. */
   readonly probes: ReadonlyMap<Control, readonly string[]>;
+  /** Controls of which one act got through, here and now. One outweighs any number that did not. */
+  readonly broken: ReadonlySet<Control>;
 }
 
 /** The evidence for every control, in the order of `CONTROLS`. */
@@ -86,7 +88,9 @@ export function judgeEvidence(input: EvidenceInput): readonly ControlEvidence[] 
     }
     const attested = input.welcomeAccepted ? attestingFacts(control) : [];
     const rows = input.observation.filter((row) => OBSERVATION_CONTROLS[row.name].includes(control));
-    const refuted = rows.some((row) => row.state === "contradicts" || row.state === "unreadable");
+    const refuted =
+      input.broken.has(control) ||
+      rows.some((row) => row.state === "contradicts" || row.state === "unreadable");
     const observed = rows.filter((row) => row.state === "agrees").map((row) => row.name);
     const setByParent = SET_BY_PARENT[control] ?? "";
     const probes = input.probes.get(control) ?? [];

@@ -27,6 +27,17 @@ export {
   isControl,
 } from "./controls.js";
 export {
+  type ControlReport,
+  type DoctorOptions,
+  type DoctorReport,
+  type FactReport,
+  type HostRow,
+  runDoctor,
+  type WorkerReport,
+} from "./doctor.js";
+export { type DoctorTextOptions, renderDoctor } from "./doctor-text.js";
+export type { ProbeAct, ProbeAttempt, ProbeResult, ProbeVerdict } from "./escape-probes.js";
+export {
   type ControlEvidence,
   type EvidenceLevel,
   judgeEvidence,

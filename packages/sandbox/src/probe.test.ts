@@ -117,7 +117,10 @@ describe("a host that cannot", () => {
   });
 
   test("a covered, foreign, unreadable or garbled /proc is a blocker", () => {
-    expect(codes(changed((kernel) => void (kernel.procfs = false)))).toEqual(["proc_unusable"]);
+    const covered = changed((kernel) => {
+      kernel.procfs = false;
+    });
+    expect(codes(covered)).toEqual(["proc_unusable"]);
     expect(codes(selfStatus("root", { Pid: "1" }))).toEqual(["proc_unusable"]);
     expect(codes(changed((kernel) => kernel.texts.set("/proc/self/status", { fails: "EACCES" })))).toEqual([
       "proc_unusable",
