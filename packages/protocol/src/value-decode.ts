@@ -41,7 +41,7 @@ export function decodeValue(encoded: EncodedValue, options: DecodeOptions = {}):
   const attachmentBytes = attachments.reduce((sum, bytes) => sum + bytes.byteLength, 0);
   if (attachmentBytes > bounds.attachmentBytes)
     tooLarge(`more than ${bounds.attachmentBytes} bytes of binary data`);
-  scanJson(text, encoded.devalue ? flatDepth : bounds.depth, bounds.nodes);
+  scanJson(text, encoded.devalue ? flatDepth : bounds.depth, bounds.nodes, encoded.devalue);
   const parsed = parseJson(text);
   if (!encoded.devalue) {
     if (attachments.length > 0) malformed("binary data beside JSON text");
@@ -85,9 +85,10 @@ const closeBrace = 0x7d;
 
 /**
  * Bounds depth and number of values of a JSON text before it is parsed, in one pass. It need not judge the syntax: of a
- * text that JSON.parse accepts the counts are upper bounds, and any other text JSON.parse refuses.
+ * text that JSON.parse accepts the counts are upper bounds, and any other text JSON.parse refuses. `flat`: the text is
+ * devalue's, in which more depth is not a size but a mistake.
  */
-export function scanJson(text: string, depthMost: number, nodesMost: number): void {
+export function scanJson(text: string, depthMost: number, nodesMost: number, flat = false): void {
   // Each level takes two characters and each value at least one: short texts cannot exceed the bounds.
   if (text.length <= depthMost * 2 && text.length <= nodesMost) return;
   let depth = 0;
@@ -100,7 +101,10 @@ export function scanJson(text: string, depthMost: number, nodesMost: number): vo
       case openBracket:
       case openBrace:
         nodes++;
-        if (++depth > depthMost) tooLarge(`more than ${depthMost} levels`);
+        if (++depth > depthMost) {
+          if (flat) malformed("nodes inside of nodes");
+          tooLarge(`more than ${depthMost} levels`);
+        }
         break;
       case closeBracket:
       case closeBrace:
@@ -560,7 +564,8 @@ function readDate(text: unknown): Date {
 
 function readBigint(text: unknown): bigint {
   if (typeof text !== "string") malformed("a bigint that is none");
-  if (text.length > bigintDigits + 1) tooLarge(`a bigint of more than ${bigintDigits} digits`);
+  if (text.length - (text.startsWith("-") ? 1 : 0) > bigintDigits)
+    tooLarge(`a bigint of more than ${bigintDigits} digits`);
   if (!/^-?[0-9]+$/.test(text)) malformed("a bigint that is none");
   return BigInt(text);
 }

@@ -137,8 +137,8 @@ class JsonWriter {
   #array(array: readonly unknown[], depth: number): string {
     const length = array.length;
     if (length === 0) return "[]";
-    this.#chars += 2 * length;
-    if (this.#chars > this.#bounds.textBytes) throw tooMuchText(this.#bounds);
+    // It does not fit, unless nearly all of it is holes.
+    if (2 * length > this.#bounds.textBytes) throw notJson;
     // A hole reads as undefined, which JSON cannot say either.
     let text = `[${this.value(array[0], depth)}`;
     for (let index = 1; index < length; index++) text += `,${this.value(array[index], depth)}`;
