@@ -8,9 +8,9 @@ import { ProtocolError, parseWelcome, type Untrusted, type WelcomeFacts } from "
 import type { Control, ControlState } from "./controls.js";
 import { type EvidenceLevel, judgeEvidence, judgeTier, type Tier } from "./evidence.js";
 import { launchState } from "./launch.js";
-import { contradictions, OBSERVATION_CONTROLS, type Observation, observeWorker } from "./observe.js";
+import type { Layer } from "./linux-controls.js";
+import { contradictions, OBSERVATION_RULES, type Observation, observeWorker } from "./observe.js";
 import type { PlanState, SandboxPlan } from "./plan.js";
-import type { Layer } from "./probe.js";
 import { hostProc, type ProcReader } from "./proc-reader.js";
 import { type FactRefusal, judgeWelcome } from "./welcome.js";
 
@@ -108,7 +108,7 @@ export function acceptWorker(
       refusal: {
         reason: "observation_failed",
         fact: first.name,
-        controls: OBSERVATION_CONTROLS[first.name],
+        controls: OBSERVATION_RULES[first.name].controls,
         message: details[0] ?? "",
         remedy: "run `flowcell doctor`; the worker was killed before it received anything",
         details,
@@ -156,7 +156,19 @@ function liveLayers(plan: PlanState): readonly LiveLayer[] {
   ];
 }
 
+/** Workers of one plan of which the same was seen have the same confinement, so one object serves all their results. */
+const confinements = new WeakMap<PlanState, Map<string, WorkerConfinement>>();
+
 function confinementOf(plan: PlanState, observation: Observation): WorkerConfinement {
+  const seen = observation.map((row) => row.state).join();
+  const known = confinements.get(plan) ?? new Map<string, WorkerConfinement>();
+  confinements.set(plan, known);
+  const confinement = known.get(seen) ?? makeConfinement(plan, observation);
+  known.set(seen, confinement);
+  return confinement;
+}
+
+function makeConfinement(plan: PlanState, observation: Observation): WorkerConfinement {
   const evidence = judgeEvidence({
     controls: plan.controls,
     welcomeAccepted: true,
@@ -189,7 +201,6 @@ function confinementOf(plan: PlanState, observation: Observation): WorkerConfine
   });
 }
 
-/** One object serves all results of a worker. */
 function deepFreeze<T extends object>(value: T): T {
   for (const inner of Object.values(value)) {
     if (typeof inner === "object" && inner !== null) deepFreeze(inner);

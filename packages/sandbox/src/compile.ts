@@ -13,6 +13,7 @@ import { protocolVersion, type WelcomeFacts } from "@flowcell/protocol";
 import type { Blocker } from "./blocker.js";
 import type { WorkerBuild, WorkerBuildResult } from "./build.js";
 import type { Control } from "./controls.js";
+import type { ControlStatus } from "./linux-controls.js";
 import { makePlan, PLAN_FORMAT, type PlanLimits, type SandboxPlan } from "./plan.js";
 import {
   formatProblem,
@@ -22,7 +23,7 @@ import {
   requiredControls,
   type SandboxPolicy,
 } from "./policy.js";
-import { type ControlStatus, type HostCapabilities, isRoot, LINUX_BACKEND, NOBODY } from "./probe.js";
+import { type HostCapabilities, isRoot, LINUX_BACKEND, NOBODY } from "./probe.js";
 import { speculationFacts } from "./speculation.js";
 
 /** The gates, in order. */

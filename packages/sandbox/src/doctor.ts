@@ -22,12 +22,13 @@ import { listActs, type ProbeResult, type ProbeSetup, runActs } from "./escape-p
 import { type EvidenceLevel, judgeEvidence, judgeTier, type Tier, UNIT_TESTS } from "./evidence.js";
 import { explainStart, type StartFailure } from "./exits.js";
 import { describePlan, launchPlanned, launchState } from "./launch.js";
+import type { Layer } from "./linux-controls.js";
 import { checkEnvironment, checkParentDeath, type LiveCheck } from "./live-checks.js";
 import type { Observation } from "./observe.js";
 import type { PlanDescription, SandboxPlan } from "./plan.js";
 import { defaultPolicy } from "./policy.js";
 import { type PrepareOptions, preparePlan } from "./prepare.js";
-import type { HostCapabilities, Layer } from "./probe.js";
+import type { HostCapabilities } from "./probe.js";
 import { FACT_NAMES, FACT_ROWS } from "./welcome.js";
 
 /** What doctor looks at. */

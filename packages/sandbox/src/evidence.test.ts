@@ -2,8 +2,8 @@
 import { describe, expect, test } from "vitest";
 import { CONTROLS, type Control } from "./controls.js";
 import { type EvidenceInput, judgeEvidence, judgeTier, type Tier, UNIT_TESTS } from "./evidence.js";
-import { OBSERVATION_CONTROLS, OBSERVATIONS, type Observation, type ObservationState } from "./observe.js";
-import type { ControlStatus } from "./probe.js";
+import type { ControlStatus } from "./linux-controls.js";
+import { OBSERVATION_RULES, OBSERVATIONS, type Observation, type ObservationState } from "./observe.js";
 
 const ENFORCED: readonly ControlStatus[] = CONTROLS.map((control) => ({
   control,
@@ -92,7 +92,7 @@ test("a control that is partial or absent has no level, whatever was attested, s
 describe("a contradiction or an unreadable row takes the level of every control that it speaks for", () => {
   test.each(OBSERVATIONS)("%s", (name) => {
     for (const state of ["contradicts", "unreadable"] as const) {
-      for (const control of OBSERVATION_CONTROLS[name]) {
+      for (const control of OBSERVATION_RULES[name].controls) {
         const probes = new Map([[control, ["x"]]]);
         expect(level(control, { observation: seen({ [name]: state }), probes })).toBe(0);
       }

@@ -10,9 +10,9 @@
 // A control that a plan does not hold is at level 0 whatever was probed: nothing is reported that is not enforced.
 import type { WelcomeFieldName } from "@flowcell/protocol";
 import { CONTROLS, type Control } from "./controls.js";
-import { OBSERVATION_CONTROLS, type Observation } from "./observe.js";
+import type { ControlStatus } from "./linux-controls.js";
+import { OBSERVATION_RULES, type Observation } from "./observe.js";
 import type { RequiredControl } from "./policy.js";
-import type { ControlStatus } from "./probe.js";
 import { FACT_NAMES, FACT_ROWS } from "./welcome.js";
 
 export type EvidenceLevel = 0 | 1 | 2 | 3;
@@ -87,7 +87,7 @@ export function judgeEvidence(input: EvidenceInput): readonly ControlEvidence[] 
       return { control, level: 0, attested: [], observed: [], setByParent: "", probes: [] };
     }
     const attested = input.welcomeAccepted ? attestingFacts(control) : [];
-    const rows = input.observation.filter((row) => OBSERVATION_CONTROLS[row.name].includes(control));
+    const rows = input.observation.filter((row) => OBSERVATION_RULES[row.name].controls.includes(control));
     const refuted =
       input.broken.has(control) ||
       rows.some((row) => row.state === "contradicts" || row.state === "unreadable");

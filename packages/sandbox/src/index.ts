@@ -46,6 +46,7 @@ export {
 } from "./evidence.js";
 export { exitCodeRow, explainStart, type StartFailure } from "./exits.js";
 export { describePlan, launchPlanned } from "./launch.js";
+export type { ControlStatus, Layer } from "./linux-controls.js";
 export { OBSERVATIONS, type Observation, type ObservationName, type ObservationRow } from "./observe.js";
 export {
   type PlanDescription,
@@ -71,12 +72,10 @@ export {
 } from "./policy.js";
 export { type PreparedPlan, type PrepareOptions, preparePlan } from "./prepare.js";
 export {
-  type ControlStatus,
   type HostCapabilities,
   type HostFacts,
   hostSources,
   type KernelFacts,
-  type Layer,
   type ProbeSources,
   probe,
 } from "./probe.js";

@@ -20,7 +20,7 @@ import {
 } from "./fake-host.js";
 import {
   contradictions,
-  OBSERVATION_CONTROLS,
+  OBSERVATION_RULES,
   OBSERVATIONS,
   type Observation,
   type ObservationName,
@@ -319,8 +319,10 @@ test("whatever the kernel's texts are, the observation gives every row a state a
 });
 
 test("every observation says which controls it speaks for", () => {
-  expect(Object.keys(OBSERVATION_CONTROLS)).toEqual([...OBSERVATIONS]);
-  for (const controls of Object.values(OBSERVATION_CONTROLS)) {
+  expect(Object.keys(OBSERVATION_RULES)).toEqual([...OBSERVATIONS]);
+  for (const { source, rule, controls } of Object.values(OBSERVATION_RULES)) {
+    expect(source).not.toBe("");
+    expect(rule).not.toBe("");
     for (const control of controls) expect(isControl(control)).toBe(true);
   }
 });

@@ -90,35 +90,80 @@ const FILTER: readonly Control[] = [
   "ptrace_deny",
 ];
 
-/** The controls that each observation speaks for; none: good order at launch that no single control names. */
-export const OBSERVATION_CONTROLS: Readonly<Record<ObservationName, readonly Control[]>> = {
-  process: ["parent_death"],
-  tracer: ["ptrace_deny"],
-  user: ["identity_dropped"],
-  group: ["identity_dropped"],
-  groups: ["identity_dropped"],
-  capabilities: ["identity_dropped"],
-  threads: ["thread_deny"],
-  no_new_privs: ["syscall_filter"],
-  seccomp_mode: FILTER,
-  seccomp_filters: FILTER,
-  signals: [],
-  speculation: [],
-  limit_cpu: ["cpu_limit"],
-  limit_data: ["memory_limit"],
-  limit_stack: ["memory_limit"],
-  limit_core: ["ptrace_deny"],
-  limit_fsize: ["filesystem_deny"],
-  limit_nproc: ["process_deny", "thread_deny"],
-  limit_nofile: ["filesystem_deny"],
-  session: [],
-  dumpable: ["ptrace_deny"],
-  children: ["process_deny"],
-  memory_unreadable: ["ptrace_deny"],
-  mappings: ["exec_memory_deny"],
-  descriptors: ["descriptor_closed"],
-  environment: ["environment_empty"],
-  executable: ["engine_compartment"],
+/** Where an observation comes from, what must be seen, and for which controls that speaks. */
+export interface ObservationRule {
+  /** File below /proc/PID. */
+  readonly source: string;
+  readonly rule: string;
+  /** None: good order at launch that no single control names. It refuses the worker all the same. */
+  readonly controls: readonly Control[];
+}
+
+/** The rule of every observation; scripts/generate-confinement.mjs prints it into docs/CONFINEMENT.md. */
+export const OBSERVATION_RULES: Readonly<Record<ObservationName, ObservationRule>> = {
+  process: {
+    source: "status, stat",
+    rule: "the launched process, alive, a child of this one",
+    controls: ["parent_death"],
+  },
+  tracer: { source: "status", rule: "no tracer, no core dump in progress", controls: ["ptrace_deny"] },
+  user: { source: "status", rule: "all four user ids are the plan's", controls: ["identity_dropped"] },
+  group: { source: "status", rule: "all four group ids are the plan's", controls: ["identity_dropped"] },
+  groups: {
+    source: "status",
+    rule: "none under a root parent, else exactly the parent's",
+    controls: ["identity_dropped"],
+  },
+  capabilities: {
+    source: "status",
+    rule: "none inheritable, permitted, effective or ambient",
+    controls: ["identity_dropped"],
+  },
+  threads: { source: "status, stat", rule: "1", controls: ["thread_deny"] },
+  no_new_privs: { source: "status", rule: "1", controls: ["syscall_filter"] },
+  seccomp_mode: { source: "status", rule: "2, a filter", controls: FILTER },
+  seccomp_filters: {
+    source: "status",
+    rule: "the parent's own filters and exactly one more",
+    controls: FILTER,
+  },
+  signals: { source: "status", rule: "none blocked or ignored, only memory faults caught", controls: [] },
+  speculation: { source: "status", rule: "the words that fit the claimed facts", controls: [] },
+  limit_cpu: { source: "limits", rule: "the plan's, soft and hard", controls: ["cpu_limit"] },
+  limit_data: { source: "limits", rule: "the plan's, soft and hard", controls: ["memory_limit"] },
+  limit_stack: { source: "limits", rule: "the plan's, soft and hard", controls: ["memory_limit"] },
+  limit_core: { source: "limits", rule: "0", controls: ["ptrace_deny"] },
+  limit_fsize: { source: "limits", rule: "0", controls: ["filesystem_deny"] },
+  limit_nproc: { source: "limits", rule: "0", controls: ["process_deny", "thread_deny"] },
+  limit_nofile: { source: "limits", rule: "3", controls: ["filesystem_deny"] },
+  session: { source: "stat", rule: "a session and process group of its own, no terminal", controls: [] },
+  dumpable: {
+    source: "owner of stat",
+    rule: "not the worker's own user, so it is not dumpable",
+    controls: ["ptrace_deny"],
+  },
+  children: { source: "task/PID/children", rule: "none", controls: ["process_deny"] },
+  memory_unreadable: {
+    source: "maps",
+    rule: "refused to this process, unless it holds CAP_SYS_PTRACE (then skipped)",
+    controls: ["ptrace_deny"],
+  },
+  mappings: {
+    source: "maps",
+    rule: "with CAP_SYS_PTRACE: none writable and executable, shared, or executable without a file",
+    controls: ["exec_memory_deny"],
+  },
+  descriptors: {
+    source: "fd",
+    rule: "with CAP_SYS_PTRACE: exactly 0, 1 and 2",
+    controls: ["descriptor_closed"],
+  },
+  environment: { source: "environ", rule: "with CAP_SYS_PTRACE: empty", controls: ["environment_empty"] },
+  executable: {
+    source: "exe",
+    rule: "with CAP_SYS_PTRACE: the file of the plan",
+    controls: ["engine_compartment"],
+  },
 };
 
 /** Rows that refuse the worker. */
@@ -379,11 +424,12 @@ function lookAtPrivate(look: Look, plan: PlanState, folder: string, proc: ProcRe
   privately("executable", () => {
     const running = proc.identity(`${folder}/exe`);
     const planned = proc.identity(plan.workerPath);
+    const same = running.device === planned.device && running.inode === planned.inode;
     look.judge(
       "executable",
-      running.device === planned.device && running.inode === planned.inode,
+      same,
       "the worker of the plan",
-      running.inode === planned.inode ? "a file of the same number elsewhere" : "another file",
+      same ? "the worker of the plan" : "another file",
     );
   });
 }

@@ -7,8 +7,8 @@
 // Kept true: what `requirePlan` returns was compiled in this process, for this boot, in this format.
 import type { WelcomeFacts } from "@flowcell/protocol";
 import type { WorkerBuild } from "./build.js";
+import type { ControlStatus } from "./linux-controls.js";
 import type { RequiredControl, SandboxPolicy } from "./policy.js";
-import type { ControlStatus } from "./probe.js";
 
 /** Changes whenever the meaning of a plan's state changes. */
 export const PLAN_FORMAT = 1;

@@ -8,7 +8,8 @@
 import { release } from "node:os";
 import { hostFacts } from "@flowcell/native";
 import type { Blocker, BlockerCode } from "./blocker.js";
-import { CONTROLS, type Control, type ControlState } from "./controls.js";
+import { CONTROLS, type Control } from "./controls.js";
+import { type ControlStatus, linuxControls } from "./linux-controls.js";
 import type { IsolationLevel } from "./policy.js";
 import { errorCode, hostProc, type ProcReader } from "./proc-reader.js";
 import { type IdQuadruple, type ProcStatus, ProcTextError, parseStatus } from "./proc-text.js";
@@ -18,30 +19,6 @@ export const NOBODY = 65_534;
 
 /** The only backend there is so far. */
 export const LINUX_BACKEND = "linux-seccomp";
-
-/** Mechanisms that hold a control. A run names those that were live for its worker. */
-export type Layer =
-  | "wasm"
-  | "seccomp"
-  | "landlock"
-  | "no_new_privs"
-  | "non_dumpable"
-  | "mdwe"
-  | "speculation"
-  | "rlimit"
-  | "identity"
-  | "launcher"
-  | "parent_death_signal"
-  | "parent";
-
-/** How far this host holds one control. */
-export interface ControlStatus {
-  readonly control: Control;
-  readonly state: ControlState;
-  readonly layers: readonly Layer[];
-  /** What is missing when the control is partial or absent; empty when it is enforced. */
-  readonly missing: string;
-}
 
 /** What the kernel answers when it is asked by system calls. Missing answers are false, 0 or a reason. */
 export interface KernelFacts {
@@ -154,7 +131,14 @@ export function probe(sources: ProbeSources = hostSources()): HostCapabilities {
     available: blockers.length === 0,
     blockers,
     isolation: "process",
-    controls: blockers.length === 0 ? linuxControls(facts) : noControls("the backend is not available"),
+    controls:
+      blockers.length === 0
+        ? linuxControls({
+            landlockAbi: kernel.landlockAbi,
+            memoryDenyWriteExecute: kernel.memoryDenyWriteExecute,
+            root: self !== null && isRoot(self),
+          })
+        : noControls("the backend is not available"),
     facts,
   };
 }
@@ -435,55 +419,4 @@ function mapsNobody(map: string): boolean {
 /** Whether workers of this process must give up root. */
 export function isRoot(self: { readonly uid: IdQuadruple }): boolean {
   return self.uid[0] === 0;
-}
-
-/** What the Linux backend holds on a host without blockers. Landlock's absence is judged by the compiler. */
-function linuxControls(facts: HostFacts): readonly ControlStatus[] {
-  const { kernel } = facts;
-  const landlock: readonly Layer[] = kernel.landlockAbi > 0 ? ["landlock"] : [];
-  // Landlock learned to deny TCP with ABI 4 and signals with ABI 6; the filter denies both on every kernel.
-  const landlockNet: readonly Layer[] = kernel.landlockAbi >= 4 ? ["landlock"] : [];
-  const landlockSignals: readonly Layer[] = kernel.landlockAbi >= 6 ? ["landlock"] : [];
-  const mdwe: readonly Layer[] = kernel.memoryDenyWriteExecute ? ["mdwe"] : [];
-  const root = facts.self !== null && isRoot(facts.self);
-  const enforced = (...layers: Layer[]): Omit<ControlStatus, "control"> => ({
-    state: "enforced",
-    layers,
-    missing: "",
-  });
-  const rows: Readonly<Record<Control, Omit<ControlStatus, "control">>> = {
-    engine_compartment: enforced("wasm"),
-    syscall_filter: enforced("seccomp", "no_new_privs"),
-    filesystem_deny: enforced("seccomp", ...landlock),
-    network_deny: enforced("seccomp", ...landlockNet),
-    network_filter: {
-      state: "absent",
-      layers: [],
-      missing: "this build has no network broker in the parent; workers have no network at all",
-    },
-    process_deny: enforced("seccomp"),
-    thread_deny: enforced("seccomp"),
-    exec_memory_deny: enforced("seccomp", ...mdwe),
-    signal_deny: enforced("seccomp", ...landlockSignals),
-    ptrace_deny: enforced("seccomp", "non_dumpable", ...landlock),
-    descriptor_closed: enforced("launcher", "rlimit"),
-    environment_empty: enforced("launcher"),
-    memory_limit: enforced("rlimit", "wasm"),
-    cpu_limit: enforced("rlimit", "parent"),
-    parent_death: enforced("parent_death_signal"),
-    privacy_disclaim: {
-      state: "absent",
-      layers: [],
-      missing: "Linux has no per-application privacy grants that could be disclaimed",
-    },
-    identity_dropped: root
-      ? enforced("identity")
-      : {
-          state: "partial",
-          layers: ["no_new_privs"],
-          missing:
-            "an ordinary user cannot change identity: workers keep this user's id and groups, without capabilities",
-        },
-  };
-  return CONTROLS.map((control) => ({ control, ...rows[control] }));
 }

@@ -31,18 +31,28 @@ class TooLongError extends Error {
   readonly code = "EFBIG";
 }
 
+/**
+ * Reads go here first: a fresh buffer for each of the ten texts of an observation would cost more than the kernel does. It
+ * is used by one synchronous read at a time and holds nothing between two.
+ */
+const shared = Buffer.allocUnsafeSlow(16 * 1024);
+
 function readText(path: string, bytesMax: number): string {
   const descriptor = openSync(path, "r");
   try {
-    // One byte more than allowed tells a text of exactly that size from a longer one.
-    const buffer = Buffer.allocUnsafe(bytesMax + 1);
+    let buffer = shared;
     let length = 0;
-    while (length <= bytesMax) {
+    for (;;) {
+      if (length === buffer.length) {
+        const larger = Buffer.allocUnsafeSlow(buffer.length * 4);
+        buffer.copy(larger, 0, 0, length);
+        buffer = larger;
+      }
       const count = readSync(descriptor, buffer, length, buffer.length - length, null);
       if (count === 0) return buffer.toString("utf8", 0, length);
       length += count;
+      if (length > bytesMax) throw new TooLongError(`${path} has more than ${bytesMax} bytes`);
     }
-    throw new TooLongError(`${path} has more than ${bytesMax} bytes`);
   } finally {
     closeSync(descriptor);
   }
