@@ -97,7 +97,8 @@ double bridge_now_ms(void) { return 0; }
 
 void bridge_rejection(uint32_t ctx, uint64_t promise, uint64_t reason, int handled) {
   (void)ctx;
-  engine_call_rejection(promise, reason, handled);
+  /* Without memory for the bookkeeping a warning is lost, nothing else. */
+  (void)engine_call_rejection(promise, reason, handled);
 }
 
 /* TRUST: the attachments that script hands over: whole (u32 length, bytes) parts; their number, or an exit. */

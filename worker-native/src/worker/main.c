@@ -11,6 +11,7 @@
 #include "engine/engine.h"
 #include "exit_codes.h"
 #include "protocol.h"
+#include "wire/welcome.h"
 #include "worker/loop.h"
 #include "worker/output.h"
 
