@@ -1,1 +1,35 @@
-export {};
+/**
+ * The supervisor of workers: `createPool` from a sandbox plan. What the command line, codemode and the bench use.
+ */
+import type { SandboxPlan, WorkerConfinement } from "@flowcell/sandbox";
+import { Pool, type PoolOptions } from "./pool.js";
+import { systemBackend } from "./system-backend.js";
+
+export type { ProcessExit, WorkerBackend, WorkerProcess } from "./backend.js";
+export type { FlowDeaths } from "./counters.js";
+export { Pool, type PoolEvent, type PoolHealth, type PoolOptions } from "./pool.js";
+export type {
+  ActivationError,
+  ActivationRequest,
+  ActivationResult,
+  CallOutcome,
+  CallRecord,
+  CallState,
+  ConsoleLine,
+  HostCall,
+  Usage,
+} from "./types.js";
+export type { Refusal } from "./worker.js";
+
+export interface CreatePoolOptions extends PoolOptions {
+  /** What confines every worker of the pool; `compile` of packages/sandbox makes it. */
+  readonly plan: SandboxPlan;
+  /** Another launcher library than this clone's. */
+  readonly launcherPath?: string;
+}
+
+/** A pool that starts its spares at once. Throws PlanError for what is no plan and RangeError for a wrong option. */
+export function createPool(options: CreatePoolOptions): Pool<WorkerConfinement> {
+  const { plan, launcherPath, ...pool } = options;
+  return new Pool(systemBackend(plan, launcherPath), pool);
+}

@@ -1,0 +1,160 @@
+/**
+ * What the pool takes and gives: the request for one activation, its result, and the pool's health. Types only.
+ *
+ * A result is the same object whatever happened; `status` and `error.code` come from protocol's outcome table. It says
+ * for every call whether it ran, and for the script whether it started. Nothing in a result was checked beyond its form:
+ * `value`, `logs` and the texts of a script's error are a script's own.
+ */
+import type {
+  ConsoleLevel,
+  EncodedValue,
+  HostErrorData,
+  Limits,
+  ScriptErrorData,
+  Status,
+  WarningData,
+} from "@flowcell/protocol";
+
+/** What a host call ended with. */
+export type CallOutcome =
+  | { readonly ok: true; readonly value: EncodedValue }
+  | { readonly ok: false; readonly error: HostErrorData };
+
+/** One host call as its handler sees it. */
+export interface HostCall {
+  /** Counts the script's calls from 0; ascends, with gaps where a call was cancelled before it was sent. */
+  readonly position: number;
+  /** One of the request's `names`. */
+  readonly name: string;
+  /** An array of the positional arguments, still encoded. TRUST: a script chose it; decode it with bounds. */
+  readonly args: EncodedValue;
+  /** Aborted when the script cancels the call, and when the activation ends before the call does. */
+  readonly signal: AbortSignal;
+  /** The same for the same position of the same request, unguessable otherwise. */
+  readonly idempotencyKey: string;
+}
+
+/** One line that a script logged. */
+export interface ConsoleLine {
+  readonly seq: number;
+  readonly level: ConsoleLevel;
+  /** The guest's clock, epoch milliseconds. */
+  readonly timeMs: number;
+  readonly text: string;
+}
+
+export interface ActivationRequest {
+  /** Whose script it is. A worker serves one flow in its whole life. At most 256 characters. */
+  readonly flow: string;
+  /** An expression that evaluates to a function without running guest code; see packages/prelude. */
+  readonly script: string;
+  readonly input: EncodedValue;
+  /** The host functions that the script may call. Pass the same array again: its encoding is kept. */
+  readonly names: readonly string[];
+  /** Whole limits, as `parseLimits` makes them. Pass the same object again: its encoding is kept. */
+  readonly limits: Limits;
+  readonly clock: {
+    /** Where the guest's clock starts. */
+    readonly epochMs: number;
+    /** `real`: timers wait and the clock follows the wall. `virtual`: timers are due at once when no call is open. */
+    readonly mode: "real" | "virtual";
+  };
+  /** 32 bytes that seed the guest's random numbers. */
+  readonly seed: Uint8Array;
+  /** Whether `eval` and `Function` work inside the guest; default true. */
+  readonly codeGeneration?: boolean;
+  /**
+   * `reset` (default): an idle worker of the same flow may serve, from its pristine image. `process`: a process that
+   * has run nothing before and runs nothing after.
+   */
+  readonly isolation?: "reset" | "process";
+  readonly signal?: AbortSignal;
+  /** How long to wait for a worker, from now; default is the pool's `queueDeadlineMs`. */
+  readonly queueDeadlineMs?: number;
+  /** What idempotency keys begin with; default is random. Give it to have the same keys in a second try. */
+  readonly callKeyPrefix?: string;
+  /**
+   * Answers a host call. What it throws or rejects with reaches the script as `internal` without its text, unless it is a
+   * HostError. It is called once per position; what it answers after the activation ended is dropped.
+   */
+  onHostCall(call: HostCall): Promise<CallOutcome> | CallOutcome;
+  /** Each line as it comes. What it throws ends the activation as `internal`. */
+  onConsole?(line: ConsoleLine): void;
+}
+
+/** `unknown`: the handler was called and its outcome did not come before the end: the effect may have happened. */
+export type CallState = "done" | "failed" | "cancelled" | "unknown";
+
+export interface CallRecord {
+  readonly position: number;
+  readonly name: string;
+  readonly state: CallState;
+  /** The host error's code when it failed or was cancelled. */
+  readonly code?: string;
+  readonly durationMs: number;
+  /** Text and attachments of the arguments, and of the outcome's value. */
+  readonly inputBytes: number;
+  readonly outputBytes: number;
+  readonly idempotencyKey: string;
+}
+
+export interface ActivationError {
+  /** A reason of the outcome table, or the code of the host error that the script did not catch. */
+  readonly code: string;
+  readonly message: string;
+  /** The script's own error: only for `script_error` and what derives from it. */
+  readonly name?: string;
+  readonly stack?: string;
+  readonly cause?: ScriptErrorData;
+  readonly errors?: readonly ScriptErrorData[];
+  /** For `budget_exceeded`: in the unit of the limit's name. */
+  readonly limit?: number;
+  readonly used?: number;
+  /** For `sandbox_unavailable`: the fact, check or step that failed. */
+  readonly fact?: string;
+}
+
+export interface Usage {
+  /** The parent's measurement of the process, waits excluded. */
+  readonly cpuMs: number;
+  /** From Activate to the end; waiting for a worker is `queuedMs`. */
+  readonly wallMs: number;
+  /** The worker's report; 0 when it made none. */
+  readonly heapPeakBytes: number;
+  readonly hostCalls: number;
+  /** Frame bytes to and from the worker. */
+  readonly bytesIn: number;
+  readonly bytesOut: number;
+  readonly queuedMs: number;
+}
+
+export interface ActivationResult<Confinement> {
+  readonly status: Status;
+  /** The same as `error.code`. */
+  readonly reason?: string;
+  /** Only when `completed`. TRUST: a script chose it; decode it with bounds. */
+  readonly value?: EncodedValue;
+  readonly error?: ActivationError;
+  readonly logs: readonly ConsoleLine[];
+  readonly logsTruncated: boolean;
+  readonly warnings: readonly WarningData[];
+  readonly usage: Usage;
+  readonly calls: readonly CallRecord[];
+  /** Whether the script was given to a worker. False means that nothing of it ran. */
+  readonly started: boolean;
+  /** What was live for this very worker; null when there was none. */
+  readonly confinement: Confinement | null;
+  readonly worker: { readonly pid: number; readonly activations: number } | null;
+  /** What was learnt after the verdict, for operators. */
+  readonly evidence: readonly string[];
+}
+
+/** Why the pool ended an activation or could not begin one. */
+export interface Verdict {
+  readonly status: Status;
+  readonly reason: string;
+  readonly message: string;
+  readonly limit?: number;
+  readonly used?: number;
+  readonly fact?: string;
+}
