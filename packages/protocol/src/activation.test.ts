@@ -1,3 +1,5 @@
+/** The fixed structs: layout, round trip, refusals. */
+
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {

@@ -1,3 +1,5 @@
+/** The frame encoder and decoder: golden vectors, any chunking, phases, limits. The C twin is compared in test/fuzz/wire.test.ts. */
+
 import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";

@@ -1,3 +1,5 @@
+/** Every header: round trip, each field missing, wrong or unknown. */
+
 import { describe, expect, it } from "vitest";
 import {
   type ActivateHeader,

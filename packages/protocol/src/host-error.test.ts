@@ -1,3 +1,5 @@
+/** What a thrown value looks like to a script. */
+
 import { describe, expect, it } from "vitest";
 import {
   HostError,

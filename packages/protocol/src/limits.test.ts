@@ -1,3 +1,5 @@
+/** Limits as callers and operators ask for them. */
+
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {

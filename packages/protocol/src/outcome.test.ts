@@ -1,3 +1,5 @@
+/** The outcome table is total and keeps the product's promises. */
+
 import { describe, expect, it } from "vitest";
 import { hostErrorTable, isHostErrorCode } from "./host-error.js";
 import {

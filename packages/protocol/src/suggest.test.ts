@@ -1,3 +1,5 @@
+/** "Did you mean". */
+
 import { describe, expect, it } from "vitest";
 import { didYouMean } from "./suggest.js";
 

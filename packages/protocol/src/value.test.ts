@@ -1,3 +1,5 @@
+/** The value codec: golden vectors, any graph, devalue as a second opinion, and what is refused. */
+
 import { readFileSync } from "node:fs";
 import { runInNewContext, runInThisContext } from "node:vm";
 import * as devalue from "devalue";

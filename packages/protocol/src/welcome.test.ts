@@ -1,3 +1,5 @@
+/** Welcome: every fact required, typed, and no other. */
+
 import { describe, expect, it } from "vitest";
 import { ProtocolError } from "./protocol-error.js";
 import { untrusted } from "./untrusted.js";
