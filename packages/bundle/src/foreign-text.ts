@@ -4,7 +4,7 @@
  */
 
 const commands =
-  /^(?:\$ ?)?(?:sudo |time )?(?:apt|apt-get|awk|brew|cat|cd|chmod|chown|cp|curl|docker|echo|export|find|git|grep|kubectl|ls|make|mkdir|mv|node|npm|npx|pip|pnpm|python3?|rm|sed|sh|bash|ssh|tar|touch|wget|yarn)(?: +[-~./\w"'$*:@=%]+)+ *(?:[|>&;].*)?$/;
+  /^(?:\$ ?)?(?:sudo |time )?(?:apt|apt-get|awk|brew|cat|cd|chmod|chown|cp|curl|docker|echo|find|git|grep|kubectl|ls|make|mkdir|mv|node|npm|npx|pip|pnpm|python3?|rm|sed|sh|bash|ssh|tar|touch|wget|yarn)(?: +[-~./\w"'$*:@=%]+)+ *(?:[|>&;].*)?$/;
 
 const rows: readonly (readonly [RegExp, string])[] = [
   [/^#!.*\b(?:sh|bash|zsh|python3?|perl|ruby)\b/, "a script for another interpreter"],

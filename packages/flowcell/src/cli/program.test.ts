@@ -1,0 +1,213 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { notStarted, type RunResult } from "../result.js";
+import { failureText, logText, summaryText, valueText } from "./human.js";
+import { readInput } from "./input.js";
+import { runProgram } from "./program.js";
+
+const folder = mkdtempSync(join(tmpdir(), "cli-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+interface Typed {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+async function type(...args: readonly string[]): Promise<Typed> {
+  let out = "";
+  let err = "";
+  const streams = {
+    out: (text: string) => {
+      out += text;
+    },
+    err: (text: string) => {
+      err += text;
+    },
+    outIsTerminal: false,
+  };
+  const code = await runProgram(args, { version: "1.2.3", streams, doctor: async () => 0 });
+  return { code, out, err };
+}
+
+describe("usage", () => {
+  test.each([
+    [["rnu"], "flowcell: unknown command 'rnu'; did you mean run?\n"],
+    [["run"], "flowcell: missing required argument 'PATH'\n"],
+    [["run", "a.js", "b.js"], "flowcell: too many arguments for 'run'. Expected 1 argument but got 2.\n"],
+    [["run", "a.js", "--jsn"], "flowcell: unknown option '--jsn'; did you mean --json?\n"],
+    [["run", "a.js", "--approve"], "flowcell: unknown option '--approve'\n"],
+    [["run", "a.js", "--limit"], "flowcell: option '--limit <name=value>' argument missing\n"],
+    [
+      ["run", "a.js", "--limit", "timeout=1"],
+      'flowcell: unknown limit "timeout": did you mean wallMs (milliseconds)?\n',
+    ],
+    [
+      ["run", "a.js", "--limit", "cpuMs"],
+      'flowcell: limit "cpuMs" is not name=value, for example cpuMs=500\n',
+    ],
+    [["run", "a.js", "--input", "{"], /^flowcell: --input is not JSON: .*\n$/],
+    [["run", "a.js", "--input", "@nope.json"], "flowcell: --input nope.json: no such file\n"],
+    [["doctr"], "flowcell: unknown command 'doctr'; did you mean doctor?\n"],
+  ])("%j is refused in one line with exit code 2", async (args, text) => {
+    const typed = await type(...args);
+    expect(typed).toMatchObject({ code: 2, out: "" });
+    if (typeof text === "string") expect(typed.err).toBe(text);
+    else expect(typed.err).toMatch(text);
+  });
+
+  test("a mistake with --json is one JSON object on standard output", async () => {
+    for (const args of [
+      ["run", "--json"],
+      ["run", "a.js", "--json", "--limit", "x=1"],
+      ["run", "--json", "--nope", "a.js"],
+    ]) {
+      const { code, out, err } = await type(...args);
+      expect(code).toBe(2);
+      expect(JSON.parse(out)).toMatchObject({
+        ok: false,
+        status: "invalid_input",
+        error: { message: expect.any(String) },
+      });
+      expect(err.trim().split("\n")).toHaveLength(1);
+    }
+  });
+
+  test("nothing typed shows the help on standard error", async () => {
+    const { code, out, err } = await type();
+    expect({ code, out }).toEqual({ code: 2, out: "" });
+    expect(err).toContain("Usage: flowcell");
+  });
+
+  test.each([["--help"], ["run", "--help"], ["doctor", "--help"]])(
+    "help of %j has an example",
+    async (...args) => {
+      const { code, out, err } = await type(...args);
+      expect({ code, err }).toEqual({ code: 0, err: "" });
+      expect(out).toMatch(/Examples?:\n {2}flowcell /);
+    },
+  );
+
+  test("the version", async () => {
+    expect(await type("--version")).toEqual({ code: 0, out: "1.2.3\n", err: "" });
+  });
+
+  test("a missing file is refused without a stack", async () => {
+    const { code, out, err } = await type("run", join(folder, "nope.js"));
+    expect({ code, out }).toEqual({ code: 2, out: "" });
+    expect(err).toBe("invalid_input (request): nope.js: no such file\n");
+  });
+
+  test("a syntax error shows line and caret with exit code 1", async () => {
+    writeFileSync(join(folder, "bad.js"), "export default () => {\n  const a = b c;\n}\n");
+    const { code, err } = await type("run", join(folder, "bad.js"));
+    expect(code).toBe(1);
+    expect(err).toBe(
+      'script_error (syntax): bad.js:2:15: Expected ";" but found "c"\n    2 |   const a = b c;\n                      ^\n',
+    );
+  });
+});
+
+describe("--input", () => {
+  const file = (name: string, text: string | Uint8Array): string => {
+    writeFileSync(join(folder, name), text);
+    return `@${join(folder, name)}`;
+  };
+
+  test("is JSON, a parsed JSON file, or the text of another file", () => {
+    expect(readInput('{"a":[1]}', 100)).toEqual({ a: [1] });
+    expect(readInput(file("a.json", '{"b":2}'), 100)).toEqual({ b: 2 });
+    expect(readInput(file("a.csv", "x;y\n"), 100)).toBe("x;y\n");
+    expect(readInput(undefined, 100)).toBeUndefined();
+  });
+
+  test.each([
+    ["a word", () => "hello", `For a text write '"hello"', for a file @hello`],
+    ["a broken JSON file", () => file("b.json", "{"), "is not JSON"],
+    ["a file that is too large", () => file("c.txt", "x".repeat(200)), "the limit is 100"],
+    ["a file that is not text", () => file("d.txt", new Uint8Array([0xff])), "not UTF-8"],
+    ["a folder", () => `@${folder}`, "is a folder"],
+    ["no name", () => "@", "needs the name of a file"],
+  ])("refuses %s", (_what, argument, text) => {
+    expect(() => readInput(argument(), 100)).toThrow(text);
+  });
+});
+
+describe("for people", () => {
+  test("a script cannot steer the terminal", () => {
+    const evil = "\u001b[2Jwiped\u0007\u009b1A";
+    const line = { level: "log", time: "", text: `${evil}\nsecond` } as const;
+    const failed = notStarted("r", "script_error", {
+      code: "uncaught",
+      name: evil,
+      message: evil,
+      stack: `${evil}: ${evil}\n    at ${evil} (a.js:1:1)`,
+      cause: { name: evil, message: evil, stack: evil },
+    });
+    const shown = logText(line) + failureText(failed) + valueText(evil, true) + valueText({ evil }, true);
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must not be there
+    expect(shown).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/);
+    expect(logText(line)).toContain("\n      second\n");
+  });
+
+  test.each([
+    ["a text as it is", "a\nb", "a\nb\n"],
+    ["nothing for undefined", undefined, ""],
+    ["JSON for what JSON can hold", { a: [1, null] }, '{\n  "a": [\n    1,\n    null\n  ]\n}\n'],
+    [
+      "what JSON cannot hold as JavaScript writes it",
+      [10n, new Map([["k", new Date(0)]])],
+      "[ 10n, Map(1) { 'k' => 1970-01-01T00:00:00.000Z } ]\n",
+    ],
+    ["undefined inside a value", { a: undefined }, "{ a: undefined }\n"],
+  ])("prints %s", (_what, value, text) => {
+    expect(valueText(value, false)).toBe(text);
+  });
+
+  test("an exhausted budget names the option that raises it, an unknown call its key", () => {
+    const failed = {
+      ...notStarted("r", "budget_exceeded", { code: "wall", message: "60000 of 60000 ms" }),
+      started: true,
+      calls: [
+        {
+          position: 3,
+          name: "pay",
+          state: "unknown" as const,
+          durationMs: 1,
+          inputBytes: 1,
+          outputBytes: 0,
+          idempotencyKey: "key-3",
+        },
+      ],
+    };
+    expect(failureText(failed)).toBe(
+      "budget_exceeded (wall): 60000 of 60000 ms\nask for more with --limit wallMs=N\n" +
+        "call 3 pay was started and its outcome is unknown (idempotency key key-3)\n",
+    );
+  });
+
+  test("the summary tells cost and confinement", () => {
+    const result: RunResult = {
+      ...notStarted("r", "internal", { code: "bug", message: "" }),
+      ok: true,
+      status: "completed",
+      value: 1,
+      started: true,
+      usage: {
+        cpuMs: 1.25,
+        wallMs: 2500,
+        heapPeakBytes: 5 * 1024 * 1024,
+        hostCalls: 1,
+        bytesIn: 0,
+        bytesOut: 0,
+        queuedMs: 0,
+      },
+      warnings: [{ code: "unhandled_rejection", message: "lost" }],
+    };
+    expect(summaryText(result)).toBe(
+      "warning (unhandled_rejection): lost\ncompleted in 2.50 s, 1.3 ms CPU, 5.0 MiB heap, 1 host call\n",
+    );
+  });
+});
