@@ -1,11 +1,9 @@
-/** The value codec: golden vectors, any graph, devalue as a second opinion, and what is refused. */
+/** The value codec: golden vectors and what is refused. Arbitrary graphs are in value-graphs.test.ts. */
 
 import { readFileSync } from "node:fs";
 import { runInNewContext, runInThisContext } from "node:vm";
-import * as devalue from "devalue";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { anyGraph, anyTree } from "./testing/any-value.js";
 import { difference } from "./testing/same-value.js";
 import { type EncodedValue, numericKeys, ValueError, valueBounds } from "./value.js";
 import { decodeValue, scanJson } from "./value-decode.js";
@@ -96,66 +94,6 @@ describe("the golden vectors", () => {
       });
     },
   );
-});
-
-describe("encodeValue and decodeValue", () => {
-  it("carry any graph of the whole set, with what is shared shared", () => {
-    fc.assert(
-      fc.property(anyGraph({ errors: true, bytes: true, protoKeys: true }), (value) => {
-        expect(difference(roundTrip(value), value)).toBeUndefined();
-      }),
-      { numRuns: 2000 },
-    );
-  });
-
-  it("carry JSON trees as JSON.stringify writes them", () => {
-    fc.assert(
-      fc.property(anyTree(), (value) => {
-        expect(encodeValue(value)).toEqual({ text: JSON.stringify(value), devalue: false, attachments: [] });
-        expect(difference(roundTrip(value), value)).toBeUndefined();
-      }),
-    );
-  });
-
-  it("write what devalue reads", () => {
-    fc.assert(
-      fc.property(anyGraph({ errors: false, bytes: false, protoKeys: false }), (value) => {
-        const encoded = encodeValue(value);
-        const read: unknown = encoded.devalue ? devalue.parse(encoded.text) : JSON.parse(encoded.text);
-        expect(difference(read, value)).toBeUndefined();
-      }),
-      { numRuns: 1000 },
-    );
-  });
-
-  it("read what devalue writes", () => {
-    fc.assert(
-      fc.property(anyGraph({ errors: false, bytes: false, protoKeys: false }), (value) => {
-        expect(difference(decodeValue(encodedText(devalue.stringify(value))), value)).toBeUndefined();
-      }),
-      { numRuns: 1000 },
-    );
-  });
-
-  it("write errors and bytes so that devalue reads them with a reviver for each", () => {
-    const { text, attachments } = encodeValue({ e: new TypeError("boom"), b: new Uint16Array([1, 2]) });
-    const revived: unknown = devalue.parse(text, {
-      Error: ([name, message]: [string, string]) => `${name}: ${message}`,
-      Bytes: ([kind, ...rest]: unknown[]) =>
-        kind === "ArrayBuffer" ? attachments[Number(rest[0])] : [kind, ...rest],
-    });
-    expect(revived).toEqual({ e: "TypeError: boom", b: ["Uint16Array", new Uint8Array([1, 0, 2, 0]), 0, 2] });
-  });
-
-  it("write one text for one value, every time", () => {
-    fc.assert(
-      fc.property(anyGraph({ errors: true, bytes: false, protoKeys: true }), (value) => {
-        const first = encodeValue(value);
-        expect(encodeValue(value)).toEqual(first);
-        expect(encodeValue(decodeValue(first)).text).toBe(first.text);
-      }),
-    );
-  });
 });
 
 describe("encodeValue", () => {

@@ -1,9 +1,17 @@
 /**
- * Arbitrary values of the codec's whole set: graphs, not trees. Nodes are made first and linked after, each link to any
- * node, so that shared parts and cycles of every kind appear.
+ * The value codec over arbitrary graphs of its whole set, with devalue as a second opinion.
+ *
+ * Graphs, not trees: nodes are made first and linked after, each link to any node, so that shared parts and cycles of
+ * every kind appear.
  */
 
+import * as devalue from "devalue";
 import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { difference } from "./testing/same-value.js";
+import type { EncodedValue } from "./value.js";
+import { decodeValue } from "./value-decode.js";
+import { encodeValue } from "./value-encode.js";
 
 interface NodeSeed {
   readonly kind: number;
@@ -15,7 +23,7 @@ interface NodeSeed {
 }
 
 /** What a graph may hold, so that it can be compared with libraries that know less. */
-export interface GraphOptions {
+interface GraphOptions {
   readonly errors: boolean;
   readonly bytes: boolean;
   readonly protoKeys: boolean;
@@ -88,7 +96,7 @@ const errorClasses = [
   URIError,
 ] as const;
 
-export function anyGraph(options: GraphOptions): fc.Arbitrary<unknown> {
+function anyGraph(options: GraphOptions): fc.Arbitrary<unknown> {
   const key = options.protoKeys
     ? fc.oneof(text, fc.constantFrom("__proto__", "constructor", "0", "7", "-1", "prototype"))
     : text.filter((name) => name !== "__proto__");
@@ -104,7 +112,7 @@ export function anyGraph(options: GraphOptions): fc.Arbitrary<unknown> {
 }
 
 /** A finite JSON tree: what the JSON form must carry. */
-export function anyTree(): fc.Arbitrary<unknown> {
+function anyTree(): fc.Arbitrary<unknown> {
   return fc.jsonValue({ maxDepth: 4 }).map((value) => withoutNegativeZero(value));
 }
 
@@ -217,3 +225,71 @@ function fillError(value: Error, { links, keys }: NodeSeed, at: (link: number) =
     else if (!taken.includes(key)) own(value, key, at(link));
   });
 }
+
+function encodedText(text: string): EncodedValue {
+  return { text, devalue: true, attachments: [] };
+}
+
+function roundTrip(value: unknown): unknown {
+  return decodeValue(encodeValue(value));
+}
+
+describe("encodeValue and decodeValue", () => {
+  it("carry any graph of the whole set, with what is shared shared", () => {
+    fc.assert(
+      fc.property(anyGraph({ errors: true, bytes: true, protoKeys: true }), (value) => {
+        expect(difference(roundTrip(value), value)).toBeUndefined();
+      }),
+      { numRuns: 2000 },
+    );
+  });
+
+  it("carry JSON trees as JSON.stringify writes them", () => {
+    fc.assert(
+      fc.property(anyTree(), (value) => {
+        expect(encodeValue(value)).toEqual({ text: JSON.stringify(value), devalue: false, attachments: [] });
+        expect(difference(roundTrip(value), value)).toBeUndefined();
+      }),
+    );
+  });
+
+  it("write what devalue reads", () => {
+    fc.assert(
+      fc.property(anyGraph({ errors: false, bytes: false, protoKeys: false }), (value) => {
+        const encoded = encodeValue(value);
+        const read: unknown = encoded.devalue ? devalue.parse(encoded.text) : JSON.parse(encoded.text);
+        expect(difference(read, value)).toBeUndefined();
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  it("read what devalue writes", () => {
+    fc.assert(
+      fc.property(anyGraph({ errors: false, bytes: false, protoKeys: false }), (value) => {
+        expect(difference(decodeValue(encodedText(devalue.stringify(value))), value)).toBeUndefined();
+      }),
+      { numRuns: 1000 },
+    );
+  });
+
+  it("write errors and bytes so that devalue reads them with a reviver for each", () => {
+    const { text, attachments } = encodeValue({ e: new TypeError("boom"), b: new Uint16Array([1, 2]) });
+    const revived: unknown = devalue.parse(text, {
+      Error: ([name, message]: [string, string]) => `${name}: ${message}`,
+      Bytes: ([kind, ...rest]: unknown[]) =>
+        kind === "ArrayBuffer" ? attachments[Number(rest[0])] : [kind, ...rest],
+    });
+    expect(revived).toEqual({ e: "TypeError: boom", b: ["Uint16Array", new Uint8Array([1, 0, 2, 0]), 0, 2] });
+  });
+
+  it("write one text for one value, every time", () => {
+    fc.assert(
+      fc.property(anyGraph({ errors: true, bytes: false, protoKeys: true }), (value) => {
+        const first = encodeValue(value);
+        expect(encodeValue(value)).toEqual(first);
+        expect(encodeValue(decodeValue(first)).text).toBe(first.text);
+      }),
+    );
+  });
+});
