@@ -1,3 +1,5 @@
+// The form of the shipped binaries, read from the files themselves: what the loader and the confinement rely on.
+
 import { readFileSync } from "node:fs";
 import { beforeAll, describe, expect, it } from "vitest";
 import {

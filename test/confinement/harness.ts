@@ -2,8 +2,8 @@
 // programs through run-piped (worker-native/tools/run_piped.c has the options).
 //
 // Confinement tests run as root and as an ordinary user. A checkout may lie where user 65534 cannot go, so the binaries
-// are copied into a folder with mode 0755 first. Where the tests themselves are run by an ordinary user there is no root to
-// try: those cases are left out and named.
+// are copied into a folder with mode 0755 first. Where the tests themselves are run by an ordinary user there is no
+// root to try: those cases do not exist there.
 
 import { execFileSync, spawnSync } from "node:child_process";
 import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";

@@ -1,5 +1,5 @@
-// A confined process as others see it: what it attests is what the kernel shows, another process of the same user cannot
-// look into it, and it does not outlive its parent.
+// A confined process as others see it: what it attests is what the kernel shows, another process of the same user
+// cannot look into it, and it does not outlive its parent.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, constants, existsSync, openSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
@@ -23,13 +23,13 @@ afterEach(() => {
 
 afterAll(() => stage.remove());
 
-/** Waits until `look` gives something; fails after ten seconds. */
+/** Waits until `look` gives something; fails after twenty seconds. */
 async function eventually<T>(what: string, look: () => T | null): Promise<T> {
-  const end = Date.now() + 10_000;
+  const end = Date.now() + 20_000;
   for (;;) {
     const seen = look();
     if (seen !== null) return seen;
-    if (Date.now() > end) throw new Error(`${what}: not within ten seconds`);
+    if (Date.now() > end) throw new Error(`${what}: not within twenty seconds`);
     await sleep(5);
   }
 }
@@ -144,12 +144,9 @@ describe.each(testUsers())("as $name", (user) => {
   });
 
   it("dies with its parent while it is spinning", async () => {
-    const { parent, pid } = await held(user, [probe, "--confined", "limit-cpu"]);
+    const { parent, pid } = await held(user, [probe, "--spin"]);
     await confined(pid);
     parent.kill("SIGKILL");
-    // By itself it would end after 1.6 seconds of CPU.
-    const began = Date.now();
     await eventually("death", () => (isDead(pid) ? true : null));
-    expect(Date.now() - began).toBeLessThan(1_500);
   });
 });

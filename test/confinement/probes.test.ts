@@ -1,4 +1,5 @@
-// Every act of the probe's table (worker-native/src/probe/table_linux.c) in all three ways, as root and as an ordinary user. The confined attempt alone proves nothing: an act that would have failed anyway looks the same.
+// Every act of the probe's table (worker-native/src/probe/table_linux.c) in all three ways, as root and as an ordinary
+// user. The confined attempt alone proves nothing: an act that would have failed anyway looks the same.
 
 import { execFileSync } from "node:child_process";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";

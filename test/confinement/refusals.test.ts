@@ -5,8 +5,8 @@
 // the process answers one system call with an error, or with a success that never happened. Three checks look at
 // states that no launcher can bring about (exec leaves one thread, a personality and mappings of its own making); a
 // test build of the same sources makes those from inside.
-// Not here: seccomp_program, which a table that passed the generator cannot cause (worker-native/src/confine/confine_test.c
-// gives the builder tables that do), and start_image by a missing AT_RANDOM, which no kernel leaves out.
+// Not here: seccomp_program, which a table that passed the generator cannot cause (the builder gets tables that do in
+// worker-native/src/confine/confine_test.c), and start_image by a missing AT_RANDOM, which no kernel leaves out.
 
 import { spawnSync } from "node:child_process";
 import { chmodSync, chownSync, readFileSync, writeFileSync } from "node:fs";

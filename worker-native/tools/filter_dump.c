@@ -1,7 +1,7 @@
 /*
  * Prints the seccomp programs of both architectures as the worker builds them, whatever machine this is.
  *
- *     filter-dump              one line of JSON each: {"arch", "sha256", "program": [[code, jump true, jump false, value], …]}
+ *     filter-dump              one line of JSON each: {"arch", "sha256", "program": [[code, true, false, value], …]}
  *     filter-dump --identity   one object: {"seccomp": {arch: {"sha256", "length"}}, "landlockAbiMax"}
  *
  * Called by the native build, which writes what a worker's Welcome must say, by the confinement tests, which interpret

@@ -56,7 +56,8 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WORDS_MAX = 48, OUTPUT_MAX = 65536, DEADLINE_SECONDS = 30, NR_LANDLOCK_CREATE = 444, NR_LANDLOCK_RESTRICT = 446 };
+enum { WORDS_MAX = 48, OUTPUT_MAX = 65536, DEADLINE_SECONDS = 30 };
+enum { NR_LANDLOCK_CREATE = 444, NR_LANDLOCK_RESTRICT = 446 };
 
 struct run {
   long user;
@@ -494,7 +495,10 @@ static void run_line(char *line) {
   }
   words[count] = NULL;
   struct run run;
-  if (!parse(&run, words, count)) return complain("unknown option or no program; the head of run_piped.c has the usage");
+  if (!parse(&run, words, count)) {
+    complain("unknown option or no program; the head of run_piped.c has the usage");
+    return;
+  }
   if (run.scratch != NULL) {
     execute_in_scratch(&run);
   } else {

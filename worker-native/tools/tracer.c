@@ -3,9 +3,9 @@
  *
  *     tracer OUT PROGRAM [ARGUMENTS]
  *
- * Called by the confinement tests: it shows which rows of the filter a worker really needs, and which not. The program gets
- * three anonymous pipes, as a worker must; bytes pass through between them and the tracer's own standard descriptors,
- * so the caller can hold a conversation. The worker must be a test build with --test-deviation=traced, because a
+ * Called by the confinement tests: it shows which rows of the filter a worker really needs, and which not. The program
+ * gets three anonymous pipes, as a worker must; bytes pass through between them and the tracer's own standard
+ * descriptors, so the caller can hold a conversation. The worker must be a test build with --test-deviation=traced, because a
  * shipped one refuses to be traced. OUT receives JSON lines: one for each distinct call {"number", "name", "args":
  * [six hexadecimal texts], "count"}, then one {"exit", "signal", "filtered", "killedBy"}: `filtered` tells whether the
  * filter was ever installed, `killedBy` names the call that was entered last if SIGSYS ended the worker.

@@ -232,7 +232,8 @@ static void rounds_like_libm_at_random(void) {
 /* ── text ── */
 
 static void writes_numbers_like_printf(void) {
-  const uint64_t values[] = {0, 1, 9, 10, 99, 100, 4294967295u, 4294967296u, INT64_MAX, (uint64_t)INT64_MAX + 1, UINT64_MAX};
+  const uint64_t values[] = {0,           1,         9,         10, 99, 100, 4294967295u,
+                             4294967296u, INT64_MAX, (uint64_t)INT64_MAX + 1, UINT64_MAX};
   for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
     char own[64], reference[64];
     struct text out = text_over(own, sizeof own);

@@ -3,8 +3,9 @@
  *
  * Called by the engine's C (WebAssembly's floor, ceil, trunc, nearest and sqrt) wherever the compiler has no single
  * instruction for them: x86-64 without SSE4.1 has none for rounding. Every result is the one that IEEE 754 and
- * WebAssembly demand, the sign of zero included; a NaN comes back quiet. The rounding mode is the default one, to nearest, which
- * nothing in the worker changes. Built with -fno-builtin, or each function would be compiled into a call of itself.
+ * WebAssembly demand, the sign of zero included; a NaN comes back quiet. The rounding mode is the default one, to
+ * nearest, which nothing in the worker changes. Built with -fno-builtin, or each function would be compiled into a
+ * call of itself.
  */
 #include <stdint.h>
 

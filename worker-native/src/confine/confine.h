@@ -3,9 +3,9 @@
  *
  * Called once each by `worker_main` of the worker and of the probe, before the first byte from the parent is read:
  * `startup_check` first, then whatever must be mapped for the engine, then `confine_enter`. Neither returns unless
- * every step succeeded: a step that fails ends the process with its own code (profiles/exit-codes.json) without a word, because
- * nothing that an unconfined worker says may be believed. The environment, the descriptors and the memory map that
- * the launcher left are hostile until checked; the kernel is trusted.
+ * every step succeeded: a step that fails ends the process with its own code (profiles/exit-codes.json) without a
+ * word, because nothing that an unconfined worker says may be believed. TRUST: the environment, the descriptors and
+ * the memory map that the launcher left are hostile until checked; the kernel is trusted.
  */
 #ifndef FLOWCELL_CONFINE_CONFINE_H
 #define FLOWCELL_CONFINE_CONFINE_H

@@ -95,7 +95,7 @@ struct identity {
   uint32_t real, effective, saved;
 };
 
-/* ── the order ──────────────────────────────────────────────────────────────────────────────────────────────── */
+/* ── the order ── */
 
 void confine_enter(struct welcome *facts, bool landlock_optional) {
   /* 1. The memory map as the engine left it; the other startup checks are behind us (startup_check). */
@@ -116,7 +116,7 @@ void confine_enter(struct welcome *facts, bool landlock_optional) {
   /* 4. Second layer: no file, no TCP, no signal and no socket beyond this process. */
   if (!deviates(DEVIATION_SKIP_LANDLOCK)) step_landlock(facts, landlock_optional);
 
-  /* 5. The ruleset's descriptor must not survive, and no other can be opened. Then the kernel is asked for all of it. */
+  /* 5. The ruleset's descriptor must not survive, and no other can be opened. Then the kernel is asked for all. */
   if (!deviates(DEVIATION_SKIP_DESCRIPTORS)) step_close_descriptors(EXIT_DESCRIPTORS_AGAIN);
   if (!deviates(DEVIATION_SKIP_LIMITS)) step_last_limit();
   attest(facts);
@@ -125,7 +125,7 @@ void confine_enter(struct welcome *facts, bool landlock_optional) {
   if (!deviates(DEVIATION_SKIP_SECCOMP)) step_seccomp(facts);
 }
 
-/* ── 2 and 5: descriptors ───────────────────────────────────────────────────────────────────────────────────── */
+/* ── 2 and 5: descriptors ── */
 
 void step_close_descriptors(int exit_code) {
   if (sys_close_range(3, ~0u, 0) != 0) sys_exit_group(exit_code);
@@ -140,7 +140,7 @@ static uint64_t open_descriptors(void) {
   return mask;
 }
 
-/* ── 3: identity and process attributes ─────────────────────────────────────────────────────────────────────── */
+/* ── 3: identity and process attributes ── */
 
 static struct identity identity(long call) {
   struct identity id = {~0u, ~0u, ~0u};
@@ -252,7 +252,7 @@ void step_speculation(struct welcome *facts) {
   facts->spec_indirect_branch = speculation_state(PR_SPECULATION_INDIRECT_BRANCH);
 }
 
-/* ── 4: Landlock ────────────────────────────────────────────────────────────────────────────────────────────── */
+/* ── 4: Landlock ── */
 
 void step_landlock(struct welcome *facts, bool landlock_optional) {
   long abi = sys_call(NR_landlock_create_ruleset, 0, 0, LANDLOCK_CREATE_VERSION, 0, 0, 0);
@@ -274,7 +274,7 @@ void step_landlock(struct welcome *facts, bool landlock_optional) {
   facts->landlock_abi = (uint32_t)abi;
 }
 
-/* ── 5: attestation ─────────────────────────────────────────────────────────────────────────────────────────── */
+/* ── 5: attestation ── */
 
 static uint64_t limit(int resource) {
   struct kernel_limit value = {0, 0};
@@ -350,7 +350,7 @@ void attest(struct welcome *facts) {
   }
 }
 
-/* ── 6: seccomp ─────────────────────────────────────────────────────────────────────────────────────────────── */
+/* ── 6: seccomp ── */
 
 void step_seccomp(struct welcome *facts) {
   static struct bpf_instruction program[BPF_INSTRUCTIONS_MAX];

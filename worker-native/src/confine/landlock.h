@@ -23,7 +23,10 @@ struct landlock_attributes {
   uint64_t sets[LANDLOCK_SETS];
 };
 
-/* Every right of ABI `abi` (1 or more; one that is newer than the table counts as the newest). Returns the size to pass. */
+/*
+ * Every right of ABI `abi` (1 or more; one that is newer than the table counts as the newest). Returns the size of
+ * the structure that such a kernel takes.
+ */
 size_t landlock_rights(long abi, struct landlock_attributes *rights);
 
 #endif

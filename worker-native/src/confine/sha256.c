@@ -1,4 +1,7 @@
-/* SHA-256 as FIPS 180-4 writes it down; sha256.h has the contract. Speed does not matter: it hashes a few hundred bytes once. */
+/*
+ * SHA-256 as FIPS 180-4 writes it down; sha256.h has the contract. Speed does not matter: it hashes a few hundred
+ * bytes, once.
+ */
 #include "sha256.h"
 
 #include "../base/mem.h"

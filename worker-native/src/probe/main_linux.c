@@ -3,12 +3,12 @@
  *
  *     probe --list
  *         One JSON object a line for every act: name, proves, control, landlock, confined.
- *     probe --facts
- *         Confines itself, prints the facts that a worker would attest as its Welcome header (both identities zero), and waits for the
- *         end of its input, so that it can be looked at.
+ *     probe --facts|--spin
+ *         Confines itself, prints the facts that a worker would attest as its Welcome header (both identities zero),
+ *         and waits for the end of its input, or spins for ever, so that it can be looked at.
  *     probe --control|--landlock|--confined NAME [--scratch=FOLDER]
- *         Makes what the act needs, confines itself as asked, prints "ready", makes the one attempt and, if it is still
- *         there, prints the outcome: "ok", an error name, or "executed" by the program that an exec probe started.
+ *         Makes what the act needs, confines itself as asked, prints "ready", makes the one attempt and, if it is
+ *         still there, prints the outcome: "ok", an error name, or "executed" by the program that an exec probe started.
  *         FOLDER must be writable for user 65534 if root runs it. "unavailable <error>" and exit 3: the act needs
  *         something that this system does not have; exit 64: usage; other exits: profiles/exit-codes.json.
  * In all three ways root becomes user 65534 first, so that they differ in confinement only.
@@ -64,12 +64,12 @@ static int list(void) {
 }
 
 static int show_facts(int argc, char **argv, char **envp, const unsigned long *auxv) {
+  const bool spin = text_equal(argv[1], "--spin");
 #if defined(FLOWCELL_TEST_BUILD)
   for (int i = 2; i < argc; i++) {
     if (!deviation_argument(argv[i])) return EXIT_USAGE;
   }
 #else
-  (void)argv;
   if (argc != 2) return EXIT_USAGE;
 #endif
   static struct welcome facts;
@@ -83,6 +83,7 @@ static int show_facts(int argc, char **argv, char **envp, const unsigned long *a
   text_string(&out, "\n");
   if (out.overflow) return EXIT_WELCOME;
   if (sys_write(1, line, out.length) != (long)out.length) return EXIT_OUTPUT_FAILED;
+  while (spin) __asm__ volatile("");
   while (sys_read(0, probe_buffer, sizeof probe_buffer) > 0) {
   }
   return 0;
@@ -167,7 +168,7 @@ static void report(long result) {
 
 int worker_main(int argc, char **argv, char **envp, const unsigned long *auxv) {
   if (argc == 2 && text_equal(argv[1], "--list")) return list();
-  if (argc >= 2 && text_equal(argv[1], "--facts")) return show_facts(argc, argv, envp, auxv);
+  if (argc >= 2 && (text_equal(argv[1], "--facts") || text_equal(argv[1], "--spin"))) return show_facts(argc, argv, envp, auxv);
   if (argc == 2 && text_equal(argv[1], "--executed")) {
     say("executed\n");
     return 0;

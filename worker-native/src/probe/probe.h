@@ -59,8 +59,9 @@ struct probe_arg {
 typedef long (*probe_act)(void);
 
 /*
- * Expected outcomes are alternatives split by "|": "ok", an error name, or a signal name. `landlock` may be split by the ABI: "ok<3:EACCES"
- * means ok below ABI 3 and EACCES from there on. `proves` is the policy control that the row is evidence for.
+ * Expected outcomes are alternatives split by "|": "ok", an error name, a signal name, "executed" or "exit N".
+ * `landlock` may be split by the ABI: "ok<3:EACCES" means ok below ABI 3 and EACCES from there on. `proves` is the
+ * policy control that the row is evidence for, "admitted" for what a worker may do, "residual" for what nobody denies.
  */
 struct probe_row {
   const char *name;

@@ -131,8 +131,8 @@ static void make_unix_listener(struct address_unix *address, bool abstract) {
 }
 
 /*
- * A process of the same user that sleeps, ignores SIGUSR1 and SIGUSR2, can be inspected by its user, and dies with this one. It
- * tells that it is ready by closing its end of a pipe.
+ * A process of the same user that sleeps, ignores SIGUSR1 and SIGUSR2, can be inspected by its user, and dies with
+ * this one. It says through a pipe when it is all that.
  */
 static long make_sibling(void) {
   int32_t ready[2];

@@ -2,9 +2,9 @@
  * Every act that the probe can try, in one table (probe.h): what it proves, and what must come of it unconfined, behind
  * Landlock alone, and confined.
  *
- * The Landlock column shows the gaps of that layer on purpose: where it says "ok", only the filter stands between the
- * act and the machine. Outcomes that depend on how a kernel was configured are listed as alternatives; an outcome that is not
- * listed fails the test. Names never change: operators see them.
+ * The Landlock column shows the gaps of that layer on purpose: where it says "ok", only the filter stands between
+ * the act and the machine. Outcomes that depend on how a kernel was configured are listed as alternatives; an
+ * outcome that is not listed fails the test. Names never change: operators see them.
  */
 #include "../base/sys.h"
 #include "probe.h"
@@ -76,8 +76,8 @@ const struct probe_row PROBE_ROWS[] = {
     /* ── files ── */
     ROW("open-file", "filesystem_deny", "ok", "EACCES", openat, N(AT_CWD), R(PATH_FILE))
     ROW("open-root-folder", "filesystem_deny", "ok", "EACCES", openat, N(AT_CWD), P("/"))
-    ROW("create-file", "filesystem_deny", "ok", "EACCES", openat, N(AT_CWD), R(PATH_NEW), N(O_CREATE | O_READ_WRITE),
-        N(0600))
+    ROW("create-file", "filesystem_deny", "ok", "EACCES", openat, N(AT_CWD), R(PATH_NEW),
+        N(O_CREATE | O_READ_WRITE), N(0600))
     ROW("open-own-maps", "filesystem_deny", "ok", "EACCES", openat, N(AT_CWD), P("/proc/self/maps"))
     ROW("open-path-only", "filesystem_deny", "ok", "ok", openat, N(AT_CWD), R(PATH_FILE), N(O_PATH_ONLY))
     ROW("open-beneath-folder", "filesystem_deny", "ok", "EACCES", openat, R(FD_FOLDER), P("file"))
@@ -127,7 +127,8 @@ const struct probe_row PROBE_ROWS[] = {
         "EPERM|ENODEV|ENOSYS|EINVAL|ENOTBLK|EFAULT|ENOENT|EACCES", quotactl, N(0), N(0), N(0), N(0))
     ROW("copy-file-range", "filesystem_deny", "EINVAL|EBADF", "EINVAL|EBADF", copy_file_range, R(FD_FILE), N(0), N(1),
         N(0), N(1), N(0))
-    ROW("cachestat", "filesystem_deny", "ok|ENOSYS", "ok|ENOSYS", cachestat, R(FD_FILE), P(no_limit_change), BUFFER, N(0))
+    ROW("cachestat", "filesystem_deny", "ok|ENOSYS", "ok|ENOSYS", cachestat, R(FD_FILE), P(no_limit_change), BUFFER,
+        N(0))
 
     /* ── programs ── */
     ROW("execve", "process_deny", "executed", "EACCES", execve, P("/proc/self/exe"), P(run_me), P(no_environment))
@@ -193,8 +194,8 @@ const struct probe_row PROBE_ROWS[] = {
     ROW("bind-tcp", "network_deny", "ok", "ok<4:EACCES", bind, R(FD_TCP), R(ADDRESS_ANY), N(16))
     ROW("bind-udp", "network_deny", "ok", "ok<10:EACCES", bind, R(FD_UDP), R(ADDRESS_ANY), N(16))
     ROW("listen-unbound", "network_deny", "ok", "ok", listen, R(FD_TCP), N(1))
-    ROW("send-udp", "network_deny", "ok|ECONNREFUSED", "ok|ECONNREFUSED<10:EACCES", sendto, R(FD_UDP), BUFFER, N(1), N(0),
-        R(ADDRESS_UDP), N(16))
+    ROW("send-udp", "network_deny", "ok|ECONNREFUSED", "ok|ECONNREFUSED<10:EACCES", sendto, R(FD_UDP), BUFFER, N(1),
+        N(0), R(ADDRESS_UDP), N(16))
     ROW("tcp-fast-open", "network_deny", "ok", "ok|EACCES", sendto, R(FD_TCP), BUFFER, N(1), N(0x20000000),
         R(ADDRESS_TCP), N(16))
     ROW("connect-abstract", "network_deny", "ok", "ok<6:EPERM", connect, R(FD_UNIX), R(ADDRESS_ABSTRACT), N(110))
@@ -257,8 +258,8 @@ const struct probe_row PROBE_ROWS[] = {
     ROW("munmap", "syscall_filter", "ok", "ok", munmap, R(MEMORY_PAGE), N(4096))
     ROW("mremap", "syscall_filter", "ok", "ok", mremap, R(MEMORY_PAGE), N(4096), N(8192), N(1), N(0))
     ROW("brk", "syscall_filter", "ok", "ok", brk, N(0))
-    ROW("remap-file-pages", "syscall_filter", "EINVAL|ENOSYS", "EINVAL|ENOSYS", remap_file_pages, R(MEMORY_PAGE), N(4096),
-        N(0), N(0), N(0))
+    ROW("remap-file-pages", "syscall_filter", "EINVAL|ENOSYS", "EINVAL|ENOSYS", remap_file_pages, R(MEMORY_PAGE),
+        N(4096), N(0), N(0), N(0))
     ROW("madvise-free", "syscall_filter", "ok", "ok", madvise, R(MEMORY_PAGE), N(4096), N(8))
     ROW("madvise-wipe-on-fork", "syscall_filter", "ok", "ok", madvise, R(MEMORY_PAGE), N(4096), N(18))
     ROW("madvise-remove", "syscall_filter", "EINVAL", "EINVAL", madvise, R(MEMORY_PAGE), N(4096), N(9))
@@ -292,8 +293,8 @@ const struct probe_row PROBE_ROWS[] = {
 
     /* ── kernel interfaces with a history ── */
     ROW("bpf-map-create", "syscall_filter", "EPERM|EINVAL|ENOSYS", "EPERM|EINVAL|ENOSYS", bpf, N(0), BUFFER, N(72))
-    ROW("perf-event-open", "syscall_filter", "ok|EACCES|EPERM|ENOENT|ENOSYS|EOPNOTSUPP", "ok|EACCES|EPERM|ENOENT|ENOSYS|EOPNOTSUPP",
-        perf_event_open, P(perf_attributes), N(0), N(-1), N(-1), N(0))
+    ROW("perf-event-open", "syscall_filter", "ok|EACCES|EPERM|ENOENT|ENOSYS|EOPNOTSUPP",
+        "ok|EACCES|EPERM|ENOENT|ENOSYS|EOPNOTSUPP", perf_event_open, P(perf_attributes), N(0), N(-1), N(-1), N(0))
     ROW("io-uring-setup", "syscall_filter", "ok|EPERM|ENOSYS", "ok|EPERM|ENOSYS", io_uring_setup, N(1), BUFFER)
     ROW("io-uring-enter", "syscall_filter", "EOPNOTSUPP|EBADF|EPERM|ENOSYS", "EOPNOTSUPP|EBADF|EPERM|ENOSYS",
         io_uring_enter, N(0), N(1), N(0), N(0), N(0), N(0))
@@ -304,8 +305,8 @@ const struct probe_row PROBE_ROWS[] = {
     ROW("seccomp-query", "syscall_filter", "ok", "ok", seccomp, N(2), N(0), P(&action_allow))
     ACT("seccomp-allow-all", "syscall_filter", "ok|EACCES", "ok", "SIGSYS", act_set_allow_all_filter)
     ROW("landlock-ruleset", "syscall_filter", "ok|ENOSYS|EOPNOTSUPP", "ok", landlock_create_ruleset, N(0), N(0), N(1))
-    ROW("lsm-self-attribute", "syscall_filter", "EINVAL|ENOSYS|EOPNOTSUPP|E2BIG", "EINVAL|ENOSYS|EOPNOTSUPP|E2BIG", lsm_get_self_attr, N(100),
-        N(0), BUFFER, N(0))
+    ROW("lsm-self-attribute", "syscall_filter", "EINVAL|ENOSYS|EOPNOTSUPP|E2BIG", "EINVAL|ENOSYS|EOPNOTSUPP|E2BIG",
+        lsm_get_self_attr, N(100), N(0), BUFFER, N(0))
     ROW("prctl-dumpable", "syscall_filter", "ok", "ok", prctl, N(4), N(1))
     ROW("prctl-name", "syscall_filter", "ok", "ok", prctl, N(15), P("probe"))
     ROW("prctl-mm", "syscall_filter", "EPERM|EINVAL", "EPERM|EINVAL", prctl, N(35), N(1), N(0x10000))
