@@ -95,6 +95,17 @@ export const targets = [
     os: ["linux"],
   },
   {
+    name: "worker-deviating",
+    kind: "freestanding-exe",
+    folder: "test",
+    test: true,
+    sources: ["src/base", "src/confine", "src/wire", "src/engine", "src/worker"],
+    flags: DEVIATING,
+    fileFlags: BASE_FILE_FLAGS,
+    dependsOn: ["engine", "build-info"],
+    os: ["linux"],
+  },
+  {
     name: "probe-deviating",
     kind: "freestanding-exe",
     folder: "test",

@@ -139,13 +139,13 @@ describe("the probe's table", () => {
 describe.each(testUsers())("as $name", (user) => {
   it("every act has its natural result unconfined", () => {
     expect(surprises("control", user)).toEqual([]);
-  });
+  }, 240_000);
 
   it("Landlock alone stops what it documents and no more", () => {
     expect(surprises("landlock", user)).toEqual([]);
-  });
+  }, 240_000);
 
   it("every act is refused in a confined process, by SIGSYS unless the table says otherwise", () => {
     expect(surprises("confined", user)).toEqual([]);
-  });
+  }, 240_000);
 });
