@@ -1,0 +1,512 @@
+/*
+ * Build tool: runs the engine and the prelude once and writes the pristine image that every worker starts from.
+ *
+ * Called by: scripts/native/engine.mjs as `make_image PRELUDE FOLDER`. Writes FOLDER/image.bin, engine_image.c (the
+ * constants of engine.h and engine_state.h) and engine_image.S (the section that holds the image).
+ *
+ * First it looks at an instance that is thrown away: whether QuickJS's structures are where our C believes them to be,
+ * whether values have the tags, whether the hooks (allocator, failures, promise rejections) do what they are for. Any doubt
+ * ends the build. Then it makes the image in a fresh instance. Kept true: the same module and the same prelude give
+ * the same bytes (no clock, no random number, no address of this process gets in).
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sys.h"
+#include "engine/engine_state.h"
+#include "engine_constants.h"
+
+struct engine_image engine_image;
+struct engine_layout engine_layout;
+
+/* The functions that the prelude's completion value holds, and where their values go. */
+#define IMAGE_FUNCTIONS(X) X(activate) X(start) X(refuse) X(deliver) X(idle) X(rejection)
+
+/* The engine's memory while the image is made; far more than a prelude needs. */
+#define MAKING_BYTES (UINT64_C(64) << 20)
+
+/* How the emscripten link of this module sets its shadow stack up, and how much of it a prelude may have used. */
+#define SHADOW_STACK_BYTES (UINT32_C(5) << 20)
+#define SHADOW_STACK_USED_BYTES_MAX (UINT32_C(3) << 20)
+
+static uint32_t allocator_table_address; /* in the module's initial data */
+static uint32_t break_address;           /* of the word that holds the end of the heap */
+static uint32_t rejections[2];           /* seen by bridge_rejection, by `handled` */
+
+__attribute__((format(printf, 1, 2))) static _Noreturn void fail(const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  fputs("make_image: ", stderr);
+  vfprintf(stderr, format, arguments);
+  fputc('\n', stderr);
+  va_end(arguments);
+  exit(1);
+}
+
+__attribute__((format(printf, 2, 3))) static void require(bool holds, const char *format, ...) {
+  if (holds) return;
+  va_list arguments;
+  va_start(arguments, format);
+  fputs("make_image: the engine is not as expected: ", stderr);
+  vfprintf(stderr, format, arguments);
+  fputs(" (its version changed?)\n", stderr);
+  va_end(arguments);
+  exit(1);
+}
+
+/* ---- the bridge of this tool ----------------------------------------------------------------------------------- */
+
+uint32_t bridge_host_call(uint32_t ctx, uint32_t this_ptr, uint32_t argc, uint32_t argv, uint32_t host_ref_id) {
+  (void)ctx;
+  (void)this_ptr;
+  (void)argc;
+  (void)argv;
+  fail("the prelude called native function 0x%x while the image is made", host_ref_id);
+}
+
+int bridge_interrupt(void) { return 0; }
+
+void bridge_rejection(uint32_t ctx, uint64_t promise, uint64_t reason, int handled) {
+  (void)ctx;
+  (void)promise;
+  (void)reason;
+  rejections[handled != 0]++;
+}
+
+double bridge_now_ms(void) { return 0; }
+
+/* ---- running script -------------------------------------------------------------------------------------------- */
+
+static uint32_t new_bytes(const void *bytes, size_t length) {
+  const uint32_t ptr = engine_malloc((uint32_t)length + 1);
+  uint8_t *span = engine_span(ptr, (uint32_t)length + 1);
+  if (span == NULL) fail("no memory in the engine");
+  memcpy(span, bytes, length);
+  span[length] = 0;
+  return ptr;
+}
+
+static uint32_t new_string(const char *text) {
+  const uint32_t ptr = new_bytes(text, strlen(text));
+  const uint32_t value = qts_new_string(engine_image.context, ptr);
+  engine_free(ptr);
+  return value;
+}
+
+static void free_value(uint32_t value) { qts_free_value_pointer(engine_image.context, value); }
+
+static void print_value(uint32_t value) {
+  const uint32_t text = qts_get_string(engine_image.context, value);
+  const uint32_t length = engine_cstring_length(text, 1 << 20);
+  const uint8_t *span = length != UINT32_MAX ? engine_span(text, length) : NULL;
+  if (span != NULL) fprintf(stderr, "%.*s\n", (int)length, (const char *)span);
+}
+
+static uint32_t get_property(uint32_t object, const char *name) {
+  const uint32_t key = new_string(name);
+  const uint32_t value = qts_get_prop(engine_image.context, object, key);
+  free_value(key);
+  return value;
+}
+
+static uint32_t evaluate(const char *name, const char *text, size_t length) {
+  const uint32_t source = new_bytes(text, length);
+  const uint32_t file = new_bytes(name, strlen(name));
+  const uint32_t result = qts_eval(engine_image.context, source, (uint32_t)length, file, 0, 0);
+  engine_free(file);
+  engine_free(source);
+  return result;
+}
+
+/* Evaluates a script that must succeed. */
+static uint32_t evaluate_well(const char *name, const char *text, size_t length) {
+  const uint32_t result = evaluate(name, text, length);
+  if (engine_value_kind(result) == ENGINE_VALUE_EXCEPTION) {
+    const uint32_t error = qts_resolve_exception(engine_image.context, result);
+    fprintf(stderr, "make_image: %s threw: ", name);
+    print_value(error);
+    print_value(get_property(error, "stack"));
+    exit(1);
+  }
+  return result;
+}
+
+static uint32_t evaluate_text(const char *text) { return evaluate_well("probe.js", text, strlen(text)); }
+
+static enum engine_value_kind kind_of(const char *text) {
+  const uint32_t value = evaluate_text(text);
+  const enum engine_value_kind kind = engine_value_kind(value);
+  free_value(value);
+  return kind;
+}
+
+static void run_jobs(void) {
+  while (engine_run_job() != 0) {
+  }
+}
+
+/* The next object that is made finds the threshold passed and collects; so does this one. */
+static void collect(void) {
+  engine_write32(engine_image.runtime, RUNTIME_GC_THRESHOLD, 0);
+  free_value(qts_new_object(engine_image.context));
+  require(engine_read32(engine_image.runtime, RUNTIME_GC_THRESHOLD) != 0, "no collection at a threshold of 0");
+  engine_write32(engine_image.runtime, RUNTIME_GC_THRESHOLD, UINT32_MAX);
+  engine_state.collecting = false;
+}
+
+/* ---- a fresh instance ------------------------------------------------------------------------------------------ */
+
+/* The word in the initial data that holds the end of the heap: before anything is allocated, the end of the stack. */
+static void find_break(void) {
+  uint32_t found = 0;
+  for (uint32_t address = 4; address < ENGINE_DATA_END; address += 4) {
+    if (engine_read32(address, 0) != ENGINE_SHADOW_STACK_TOP) continue;
+    break_address = address;
+    found++;
+  }
+  require(found == 1, "the end of the heap stands %u times in the data", found);
+}
+
+static void instantiate(void) {
+  if (engine_memory.size > 0) {
+    /* Unlike DONTNEED alone, which would do as well, this leaves the same memory as the first time. */
+    sys_madvise(engine_memory.data, engine_memory.size, SYS_MADV_DONTNEED);
+    sys_mprotect(engine_memory.data, engine_memory.size, SYS_PROT_NONE);
+    engine_memory.size = 0;
+  }
+  engine_state = (struct engine_state){.heap_bytes_max = MAKING_BYTES, .collect_at = UINT64_MAX};
+  if (!engine_grow(ENGINE_SHADOW_STACK_TOP)) fail("no memory");
+  wasm2c_engine_instantiate(&engine_instance, NULL);
+  require(engine_instance.w2c_g0 == ENGINE_SHADOW_STACK_TOP, "the stack pointer is not in its place");
+  find_break();
+  engine_constructors();
+}
+
+static uint32_t malloc_state(uint32_t member) {
+  return engine_read32(engine_image.runtime, RUNTIME_MALLOC_STATE + member);
+}
+
+/* Rows of the allocator in a runtime, in the order malloc, free, realloc, usable size. */
+static const int32_t host_rows[] = {ENGINE_ROW_MALLOC, ENGINE_ROW_FREE, ENGINE_ROW_REALLOC, ENGINE_ROW_USABLE_SIZE};
+
+/* Where the four words that JS_NewRuntime copies into a runtime stand in the initial data. */
+static void find_allocator_table(void) {
+  uint32_t rows[4];
+  for (uint32_t at = 0; at < 4; at++) {
+    rows[at] = engine_read32(engine_image.runtime, RUNTIME_MALLOC + 4 * at);
+    require(rows[at] > 0 && rows[at] < ENGINE_ROW_MALLOC, "allocator function %u is table row %u", at, rows[at]);
+    require(engine_table[rows[at]].func_type == engine_table[host_rows[at]].func_type,
+            "allocator function %u has another type", at);
+  }
+  uint32_t found = 0;
+  for (uint32_t address = 4; address + sizeof rows <= ENGINE_DATA_END; address += 4) {
+    if (memcmp(engine_memory.data + address, rows, sizeof rows) != 0) continue;
+    allocator_table_address = address;
+    found++;
+  }
+  require(found == 1, "the allocator's functions stand %u times in the data", found);
+  engine_layout.def_malloc = rows[0];
+  engine_layout.def_free = rows[1];
+  engine_layout.def_realloc = rows[2];
+}
+
+/* A runtime whose allocator is ours from the first block on, and a context. */
+static void new_runtime(void) {
+  for (uint32_t at = 0; at < 4; at++) {
+    engine_write32(allocator_table_address, 4 * at, (uint32_t)host_rows[at]);
+  }
+  engine_image.runtime = qts_new_runtime();
+  if (engine_image.runtime == 0) fail("no memory for a runtime");
+  /* The runtime's own block was allocated before our function was known to it, and counted without its bytes. */
+  engine_write32(engine_image.runtime, RUNTIME_MALLOC_STATE + MALLOC_STATE_SIZE,
+                 malloc_state(MALLOC_STATE_SIZE) + engine_js_usable_size(NULL, engine_image.runtime));
+  engine_write32(engine_image.runtime, RUNTIME_GC_THRESHOLD, UINT32_MAX);
+  engine_write32(engine_image.runtime, RUNTIME_REJECTION_TRACKER, ENGINE_ROW_REJECTION);
+  qts_runtime_enable_interrupt_handler(engine_image.runtime);
+  engine_image.context = qts_new_context(engine_image.runtime, 0);
+  if (engine_image.context == 0) fail("no memory for a context");
+}
+
+/* ---- checks on an instance that is thrown away ----------------------------------------------------------------- */
+
+/* QuickJS's own runtime, untouched: is everything where engine_state.h says? */
+static void check_layout(void) {
+  instantiate();
+  const uint32_t runtime = engine_image.runtime = qts_new_runtime();
+  require(engine_read32(runtime, RUNTIME_GC_THRESHOLD) == 262144, "no collector threshold at offset 108");
+  require(malloc_state(MALLOC_STATE_COUNT) > 0 && malloc_state(8) == UINT32_MAX, "no malloc state at offset 16");
+  require(engine_read32(runtime, RUNTIME_STACK_SIZE) == 1048576, "no stack size at offset 120");
+  qts_runtime_set_max_stack_size(runtime, 123456);
+  const uint32_t stack_top = engine_read32(runtime, RUNTIME_STACK_SIZE + 4);
+  const uint32_t stack_limit = engine_read32(runtime, RUNTIME_STACK_SIZE + 8);
+  require(engine_read32(runtime, RUNTIME_STACK_SIZE) == 123456 && stack_top - stack_limit == 123456,
+          "the stack limit is not computed from the stack size");
+  require(stack_top <= ENGINE_SHADOW_STACK_TOP && ENGINE_SHADOW_STACK_TOP - stack_top < 4096,
+          "the stack is not measured on the shadow stack");
+  require(ENGINE_SHADOW_STACK_TOP - SHADOW_STACK_BYTES >= ENGINE_DATA_END &&
+              ENGINE_SHADOW_STACK_TOP - SHADOW_STACK_BYTES < ENGINE_DATA_END + ENGINE_PAGE_BYTES,
+          "the shadow stack is not 5 MiB behind the data");
+  require(engine_read32(runtime, RUNTIME_INTERRUPT_HANDLER) == 0, "an interrupt handler at offset 152");
+  qts_runtime_enable_interrupt_handler(runtime);
+  const uint32_t handler = engine_read32(runtime, RUNTIME_INTERRUPT_HANDLER);
+  require(handler > 0 && handler < ENGINE_ROW_MALLOC, "no interrupt handler at offset 152");
+  /* Between the interrupt handler and the (empty) list of jobs lie the rejection tracker and its argument. */
+  require(engine_read32(runtime, RUNTIME_REJECTION_TRACKER) == 0 &&
+              engine_read32(runtime, RUNTIME_REJECTION_TRACKER + 4) == 0 &&
+              engine_read32(runtime, RUNTIME_REJECTION_TRACKER + 8) == runtime + RUNTIME_REJECTION_TRACKER + 8 &&
+              engine_read32(runtime, RUNTIME_REJECTION_TRACKER + 12) == runtime + RUNTIME_REJECTION_TRACKER + 8,
+          "no rejection tracker at offset 160");
+  find_allocator_table();
+}
+
+static void check_kinds(void) {
+  require(kind_of("undefined") == ENGINE_VALUE_UNDEFINED && kind_of("null") == ENGINE_VALUE_NULL &&
+              kind_of("true") == ENGINE_VALUE_BOOL && kind_of("7") == ENGINE_VALUE_NUMBER &&
+              kind_of("-1.5") == ENGINE_VALUE_NUMBER && kind_of("NaN") == ENGINE_VALUE_NUMBER &&
+              kind_of("-Infinity") == ENGINE_VALUE_NUMBER && kind_of("'text'") == ENGINE_VALUE_STRING &&
+              kind_of("'x'.repeat(9000) + 'y'.repeat(9000)") == ENGINE_VALUE_STRING &&
+              kind_of("({})") == ENGINE_VALUE_OBJECT && kind_of("(() => 0)") == ENGINE_VALUE_OBJECT &&
+              kind_of("Symbol()") == ENGINE_VALUE_OTHER && kind_of("2n ** 99n") == ENGINE_VALUE_OTHER &&
+              kind_of("1n") == ENGINE_VALUE_OTHER,
+          "values have other tags");
+  const uint32_t thrown = evaluate("probe.js", "throw 1", 7);
+  require(engine_value_kind(thrown) == ENGINE_VALUE_EXCEPTION, "an exception has another tag");
+  free_value(qts_resolve_exception(engine_image.context, thrown));
+}
+
+static void check_allocator(void) {
+  collect();
+  const uint32_t before = malloc_state(MALLOC_STATE_SIZE);
+  const uint32_t buffer = evaluate_text("new ArrayBuffer(1000000)");
+  const uint32_t with = malloc_state(MALLOC_STATE_SIZE);
+  free_value(buffer);
+  const uint32_t after = malloc_state(MALLOC_STATE_SIZE);
+  require(with - before >= 1000000 && with - before < 1010000, "a buffer of 1000000 bytes counts as %u",
+          with - before);
+  require(after - before < 10000, "%u bytes stay counted after a buffer was freed", after - before);
+  /* Blocks that change their size, and blocks that are freed: what is left must be what was there before. */
+  static const char churn[] =
+      "(() => { const a = []; for (let i = 0; i < 20000; i++) a.push('s' + i); a.length = 10; a.push(a.join()) })()";
+  free_value(evaluate_text(churn));
+  collect();
+  const uint32_t settled = malloc_state(MALLOC_STATE_SIZE);
+  free_value(evaluate_text(churn));
+  collect();
+  require(malloc_state(MALLOC_STATE_SIZE) == settled, "%d bytes stay counted after a script",
+          (int32_t)(malloc_state(MALLOC_STATE_SIZE) - settled));
+}
+
+static void check_failures(void) {
+  static const char *const stack[] = {"(function f() { f() })()", "JSON.parse('['.repeat(1e5))",
+                                      "eval('('.repeat(1e5))", "new RegExp('(?:'.repeat(1e5))"};
+  for (size_t at = 0; at < sizeof stack / sizeof stack[0]; at++) {
+    engine_clear_failure();
+    const uint32_t thrown = evaluate("probe.js", stack[at], strlen(stack[at]));
+    require(engine_value_kind(thrown) == ENGINE_VALUE_EXCEPTION && engine_last_failure() == ENGINE_FAILURE_STACK,
+            "no stack failure is recorded for %s", stack[at]);
+    free_value(qts_resolve_exception(engine_image.context, thrown));
+  }
+  static const char memory[] = "new ArrayBuffer(2 ** 30)";
+  engine_clear_failure();
+  const uint32_t thrown = evaluate("probe.js", memory, strlen(memory));
+  require(engine_value_kind(thrown) == ENGINE_VALUE_EXCEPTION && engine_last_failure() == ENGINE_FAILURE_MEMORY,
+          "no memory failure is recorded");
+  free_value(qts_resolve_exception(engine_image.context, thrown));
+  engine_clear_failure();
+}
+
+static void check_rejections(void) {
+  memset(rejections, 0, sizeof rejections);
+  const uint32_t promise = evaluate_text("globalThis.p = Promise.reject(1)");
+  run_jobs();
+  require(rejections[0] == 1 && rejections[1] == 0, "no rejection is reported");
+  free_value(promise);
+  free_value(evaluate_text("p.catch(() => 0)"));
+  run_jobs();
+  require(rejections[0] == 1 && rejections[1] == 1, "no late handler is reported");
+}
+
+static void check_engine(void *unused) {
+  (void)unused;
+  check_layout();
+  instantiate();
+  new_runtime();
+  check_kinds();
+  check_allocator();
+  check_rejections();
+  check_failures();
+}
+
+/* ---- the image ------------------------------------------------------------------------------------------------- */
+
+static void set_property(uint32_t object, const char *name, uint32_t value) {
+  const uint32_t key = new_string(name);
+  qts_set_prop(engine_image.context, object, key, value);
+  free_value(key);
+}
+
+static void set_function(uint32_t object, const char *name, uint32_t id) {
+  const uint32_t c_name = new_bytes(name, strlen(name));
+  const uint32_t value = qts_new_function(engine_image.context, c_name, 0, 0, id);
+  set_property(object, name, value);
+  free_value(value);
+  engine_free(c_name);
+}
+
+/* The temporary global with everything in native_functions.h. */
+static void give_natives(uint32_t global) {
+  const uint32_t natives = qts_new_object(engine_image.context);
+  const uint32_t senders = qts_new_object(engine_image.context);
+#define X(name, type, flags) set_function(senders, #name, ENGINE_SENDER_ID(type, flags));
+  ENGINE_SENDERS(X)
+#undef X
+#define X(name, id) set_function(natives, #name, id);
+  ENGINE_NATIVES(X)
+#undef X
+  set_property(natives, "send", senders);
+  set_property(global, "__flowcell_native", natives);
+  free_value(senders);
+  free_value(natives);
+}
+
+struct prelude {
+  const char *text;
+  size_t length;
+};
+
+static void make_image(void *argument) {
+  const struct prelude *prelude = argument;
+  instantiate();
+  new_runtime();
+  engine_image.scratch = new_bytes((uint8_t[ENGINE_SCRATCH_BYTES]){0}, ENGINE_SCRATCH_BYTES);
+  engine_image.script_name = new_bytes("script.js", strlen("script.js"));
+
+  const uint32_t global = qts_get_global_object(engine_image.context);
+  give_natives(global);
+  memset(rejections, 0, sizeof rejections);
+  const uint32_t exports = evaluate_well("flowcell:prelude", prelude->text, prelude->length);
+  run_jobs();
+  if (engine_value_kind(exports) != ENGINE_VALUE_OBJECT) fail("the prelude's completion value is no object");
+  if (rejections[0] != rejections[1]) fail("the prelude left a promise rejection unhandled");
+#define X(name)                                                                                  \
+  engine_image.fn_##name = get_property(exports, #name);                                         \
+  if (engine_value_kind(engine_image.fn_##name) != ENGINE_VALUE_OBJECT) {                        \
+    fail("the prelude's completion value has no function %s", #name);                            \
+  }
+  IMAGE_FUNCTIONS(X)
+#undef X
+  free_value(exports);
+  const uint32_t left = get_property(global, "__flowcell_native");
+  if (engine_value_kind(left) != ENGINE_VALUE_UNDEFINED) fail("the prelude did not delete __flowcell_native");
+  free_value(left);
+  free_value(global);
+  qts_runtime_set_max_stack_size(engine_image.runtime, ENGINE_STACK_BYTES_DEFAULT);
+  collect();
+  run_jobs();
+  if (qts_is_job_pending(engine_image.runtime) != 0) fail("a job of the prelude is left");
+  require(engine_instance.w2c_g0 == ENGINE_SHADOW_STACK_TOP, "the stack pointer did not come back");
+  engine_layout.stack_pointer = engine_instance.w2c_g0;
+}
+
+static bool is_zero(const uint8_t *bytes, size_t length) {
+  for (size_t at = 0; at < length; at++) {
+    if (bytes[at] != 0) return false;
+  }
+  return true;
+}
+
+/* What lies below the stack pointer is dead: no byte of it belongs into the image. */
+static void clear_stack(void) {
+  uint8_t *const top = engine_memory.data + ENGINE_SHADOW_STACK_TOP;
+  require(is_zero(top - SHADOW_STACK_BYTES, SHADOW_STACK_BYTES - SHADOW_STACK_USED_BYTES_MAX),
+          "the prelude used more than 3 MiB of stack");
+  memset(top - SHADOW_STACK_USED_BYTES_MAX, 0, SHADOW_STACK_USED_BYTES_MAX);
+}
+
+/* The longest run of pages of zeros. */
+static void find_zeros(void) {
+  uint32_t start = 0;
+  for (uint32_t page = 0; page < engine_image.top; page += ENGINE_PAGE_BYTES) {
+    if (!is_zero(engine_memory.data + page, ENGINE_PAGE_BYTES)) {
+      start = page + ENGINE_PAGE_BYTES;
+    } else if (page + ENGINE_PAGE_BYTES - start > engine_layout.zero_to - engine_layout.zero_from) {
+      engine_layout.zero_from = start;
+      engine_layout.zero_to = page + ENGINE_PAGE_BYTES;
+    }
+  }
+}
+
+static FILE *create(const char *folder, const char *name) {
+  char path[4096];
+  if (snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path) fail("the folder's name is too long");
+  FILE *file = fopen(path, "wb");
+  if (file == NULL) fail("cannot write %s", path);
+  return file;
+}
+
+static void close_file(FILE *file) {
+  if (ferror(file) || fclose(file) != 0) fail("cannot write the image");
+}
+
+static void write_image(const char *folder) {
+  FILE *file = create(folder, "image.bin");
+  fwrite(engine_memory.data, 1, engine_layout.zero_from, file);
+  fwrite(engine_memory.data + engine_layout.zero_to, 1, engine_image.top - engine_layout.zero_to, file);
+  close_file(file);
+
+  file = create(folder, "engine_image.c");
+  fputs("/* Written by make_image. Do not edit. */\n#include \"engine/engine_state.h\"\n\n", file);
+  fputs("const struct engine_image engine_image = {\n", file);
+  fprintf(file, "    .runtime = %u,\n    .context = %u,\n", engine_image.runtime, engine_image.context);
+#define X(name) fprintf(file, "    .fn_" #name " = %u,\n", engine_image.fn_##name);
+  IMAGE_FUNCTIONS(X)
+#undef X
+  fprintf(file, "    .scratch = %u,\n    .script_name = %u,\n    .top = %u,\n};\n\n", engine_image.scratch,
+          engine_image.script_name, engine_image.top);
+  fprintf(file,
+          "const struct engine_layout engine_layout = {\n    .stack_pointer = %u,\n    .def_malloc = %u,\n"
+          "    .def_free = %u,\n    .def_realloc = %u,\n    .zero_from = %u,\n    .zero_to = %u,\n};\n",
+          engine_layout.stack_pointer, engine_layout.def_malloc, engine_layout.def_free, engine_layout.def_realloc,
+          engine_layout.zero_from, engine_layout.zero_to);
+  close_file(file);
+}
+
+static char *read_file(const char *path, size_t *length) {
+  FILE *file = fopen(path, "rb");
+  if (file == NULL) fail("cannot read %s", path);
+  size_t size = 0, room = 1 << 20;
+  char *text = malloc(room);
+  while (text != NULL) {
+    const size_t got = fread(text + size, 1, room - size, file);
+    size += got;
+    if (got == 0) break;
+    if (size == room) text = realloc(text, room *= 2);
+  }
+  if (text == NULL || ferror(file)) fail("cannot read %s", path);
+  fclose(file);
+  if (memchr(text, 0, size) != NULL) fail("%s holds a NUL", path);
+  *length = size;
+  return text;
+}
+
+int main(int argc, char **argv) {
+  if (argc != 3) fail("usage: make_image PRELUDE FOLDER");
+  struct prelude prelude;
+  prelude.text = read_file(argv[1], &prelude.length);
+  if (engine_reserve() < 0) fail("no address space");
+  engine_run_on_stack(check_engine, NULL);
+  engine_run_on_stack(make_image, &prelude);
+  clear_stack();
+  const uint32_t heap_end = engine_read32(break_address, 0);
+  engine_image.top = (heap_end + ENGINE_PAGE_BYTES - 1) & ~(uint32_t)(ENGINE_PAGE_BYTES - 1);
+  require(heap_end > ENGINE_SHADOW_STACK_TOP && engine_image.top <= engine_memory.size, "the heap ends at %u",
+          heap_end);
+  find_zeros();
+  write_image(argv[2]);
+  printf("%u KiB of linear memory, %u KiB stored, %u KiB allocated\n", engine_image.top >> 10,
+         (engine_image.top - (engine_layout.zero_to - engine_layout.zero_from)) >> 10,
+         malloc_state(MALLOC_STATE_SIZE) >> 10);
+  return 0;
+}
