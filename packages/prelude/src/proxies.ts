@@ -1,0 +1,75 @@
+/**
+ * Tells a proxy from what it stands for. The language hides the difference, but some of the runtime must not run traps
+ * (inspection) or must read every property exactly once if there may be any (the codec's quick path). `Proxy` is therefore
+ * the guest's through a constructor that keeps a note; nothing else in this realm makes one.
+ */
+
+import {
+  defineData,
+  NativeProxy,
+  NativeTypeError,
+  NativeWeakMap,
+  ObjectDefineProperty,
+  ReflectApply,
+  WeakMapPrototypeGet,
+  WeakMapPrototypeHas,
+  WeakMapPrototypeSet,
+} from "./primordials.js";
+
+/** Proxy → target; a target that is itself a proxy has its own entry. */
+const targets = new NativeWeakMap<object, object>();
+
+/** Whether this activation has made a proxy. */
+export let anyProxy = false;
+
+const nativeRevocable = NativeProxy.revocable;
+
+function note(proxy: object, target: object): void {
+  anyProxy = true;
+  WeakMapPrototypeSet(targets, proxy, target);
+}
+
+function GuestProxy(target: object, handler: ProxyHandler<object>): object {
+  if (new.target === undefined) throw new NativeTypeError("Constructor Proxy requires 'new'");
+  const proxy = new NativeProxy(target, handler);
+  note(proxy, target);
+  return proxy;
+}
+
+function revocable(target: object, handler: ProxyHandler<object>): { proxy: object; revoke: () => void } {
+  const made = ReflectApply(nativeRevocable, NativeProxy, [target, handler]) as {
+    proxy: object;
+    revoke: () => void;
+  }; // as the intrinsic is typed
+  note(made.proxy, target);
+  return made;
+}
+
+/** A proxy of the runtime's own, which inspection shows as `shownAs`. */
+export function makeProxy(target: object, handler: ProxyHandler<object>, shownAs: object): object {
+  const proxy = new NativeProxy(target, handler);
+  WeakMapPrototypeSet(targets, proxy, shownAs);
+  return proxy;
+}
+
+/** The object itself, or what its proxies stand for; undefined if they are nested too deep to say. */
+export function proxyTarget(value: object): object | undefined {
+  let target = value;
+  for (let steps = 0; steps < 16; steps++) {
+    const next = WeakMapPrototypeGet(targets, target);
+    if (next === undefined) return target;
+    target = next;
+  }
+  return undefined;
+}
+
+export function isProxy(value: object): boolean {
+  return WeakMapPrototypeHas(targets, value);
+}
+
+export function installProxy(): void {
+  ObjectDefineProperty(GuestProxy, "prototype", { value: undefined, writable: false });
+  defineData(GuestProxy, "name", "Proxy", false);
+  defineData(GuestProxy, "revocable", revocable, false);
+  defineData(globalThis, "Proxy", GuestProxy, false);
+}

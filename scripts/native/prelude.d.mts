@@ -1,0 +1,7 @@
+/** Types of prelude.mjs, for tests. */
+
+export function buildPrelude(options: {
+  readonly root: string;
+  readonly out?: string;
+  readonly log?: (line: string) => void;
+}): Promise<string>;
