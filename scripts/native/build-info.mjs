@@ -9,7 +9,7 @@
 // version of the value codec; it survives a rebuild that changes none of them.
 
 import { createHash } from "node:crypto";
-import { mkdirSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join, relative } from "node:path";
 import { run } from "./compile.mjs";
@@ -86,6 +86,22 @@ function defined(header, name) {
   return value;
 }
 
+/** Bytes of linear memory that the image takes: what every activation starts with. */
+function imageTop(context) {
+  const path = join(context.buildDir, "engine/image/engine_image.c");
+  const top = readFileSync(path, "utf8").match(/\.top = (\d+)/)?.[1];
+  if (top === undefined) throw new Error(`${path} does not say where the image ends`);
+  return Number(top);
+}
+
+/** The engine's C stack, from the one place that declares it. */
+function engineStackBytes(context) {
+  const path = join(context.nativeDir, "src/engine/engine_state.h");
+  const shift = readFileSync(path, "utf8").match(/#define ENGINE_C_STACK_BYTES \(UINT64_C\((\d+)\) << 20\)/)?.[1];
+  if (shift === undefined) throw new Error(`${path} does not define ENGINE_C_STACK_BYTES in MiB`);
+  return Number(shift) * 1024 * 1024;
+}
+
 /** worker.json beside the products. The filters' identities come from the very program builder, run by filter-dump. */
 export async function writeWorkerJson(context) {
   const worker = join(context.buildDir, "bin/worker");
@@ -100,7 +116,6 @@ export async function writeWorkerJson(context) {
     make: async () => {
       const bytes = readFileSync(worker);
       const facts = JSON.parse((await run(filterDump, ["--identity"])).stdout);
-      const image = statSync(join(context.buildDir, "engine/image.bin")).size;
       const json = {
         format: 1,
         buildId: defined(header, "FLOWCELL_BUILD_ID"),
@@ -114,7 +129,7 @@ export async function writeWorkerJson(context) {
         },
         seccomp: facts.seccomp,
         landlockAbiMax: facts.landlockAbiMax,
-        memory: { imageBytes: image, engineStackBytes: facts.engineStackBytes },
+        memory: { imageBytes: imageTop(context), engineStackBytes: engineStackBytes(context) },
       };
       mkdirSync(dirname(output), { recursive: true });
       writeFileSync(`${output}.new`, `${JSON.stringify(json, null, 2)}\n`);

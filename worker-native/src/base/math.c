@@ -150,3 +150,12 @@ float sqrtf(float x) {
 #endif
   return root;
 }
+
+/* What gcc calls for __builtin_popcountll on processors that may lack the instruction: bits in ever larger groups. */
+int __popcountdi2(unsigned long long bits);
+int __popcountdi2(unsigned long long bits) {
+  uint64_t sum = bits - ((bits >> 1) & UINT64_C(0x5555555555555555));
+  sum = (sum & UINT64_C(0x3333333333333333)) + ((sum >> 2) & UINT64_C(0x3333333333333333));
+  sum = (sum + (sum >> 4)) & UINT64_C(0x0f0f0f0f0f0f0f0f);
+  return (int)((sum * UINT64_C(0x0101010101010101)) >> 56);
+}
