@@ -65,51 +65,53 @@ export interface FrameSpec {
   readonly trailer?: Uint8Array | undefined;
 }
 
-const lineFeed = 10;
 const noBytes: readonly Uint8Array[] = Object.freeze([]);
+
+/** Texts of up to so many characters are written before they are measured: a buffer of thrice the size is cheap then. */
+const shortText = 1000;
 
 /** One frame as one buffer. The caller keeps to the message table: this is our own side speaking. */
 export function encodeFrame(spec: FrameSpec): Buffer {
   const { header, value } = spec;
-  const headerBytes = Buffer.byteLength(header);
-  const valueBytes = value === undefined ? 0 : 1 + Buffer.byteLength(value.text);
-  const textBytes = headerBytes + valueBytes;
-  let count = 0;
-  let total = frameHeaderBytes + textBytes;
-  for (const bytes of spec.attachments ?? noBytes) {
-    count++;
-    total += attachmentHeaderBytes + bytes.byteLength;
-  }
-  for (const bytes of value?.attachments ?? noBytes) {
-    count++;
-    total += attachmentHeaderBytes + bytes.byteLength;
-  }
-  if (spec.trailer !== undefined) {
-    count++;
-    total += attachmentHeaderBytes + spec.trailer.byteLength;
-  }
-  const frame = Buffer.allocUnsafe(total);
-  frame.writeUInt32LE(total - 4, 0);
+  const text = value === undefined ? header : `${header}\n${value.text}`;
+  const parts = attachmentsOf(spec);
+  let partBytes = 0;
+  for (const part of parts) partBytes += attachmentHeaderBytes + part.byteLength;
+  const short = text.length <= shortText;
+  const textRoom = short ? text.length * 3 : Buffer.byteLength(text);
+  const buffer = Buffer.allocUnsafe(frameHeaderBytes + textRoom + partBytes);
+  const textBytes = buffer.write(text, frameHeaderBytes, textRoom, "utf8");
+  const total = frameHeaderBytes + textBytes + partBytes;
+  const frame = short ? buffer.subarray(0, total) : buffer;
+  writeU32(frame, 0, total - 4);
   frame[4] = spec.type;
   frame[5] = value?.devalue === true ? flagDevalue : 0;
-  frame.writeUInt16LE(count, 6);
-  frame.writeUInt32LE(textBytes, 8);
-  let at = frameHeaderBytes;
-  at += frame.write(header, at, headerBytes, "utf8");
-  if (value !== undefined) {
-    frame[at++] = lineFeed;
-    at += frame.write(value.text, at, valueBytes - 1, "utf8");
+  frame[6] = parts.length;
+  frame[7] = parts.length >>> 8;
+  writeU32(frame, 8, textBytes);
+  let at = frameHeaderBytes + textBytes;
+  for (const part of parts) {
+    writeU32(frame, at, part.byteLength);
+    frame.set(part, at + attachmentHeaderBytes);
+    at += attachmentHeaderBytes + part.byteLength;
   }
-  for (const bytes of spec.attachments ?? noBytes) at = writeAttachment(frame, at, bytes);
-  for (const bytes of value?.attachments ?? noBytes) at = writeAttachment(frame, at, bytes);
-  if (spec.trailer !== undefined) writeAttachment(frame, at, spec.trailer);
   return frame;
 }
 
-function writeAttachment(frame: Buffer, at: number, bytes: Uint8Array): number {
-  frame.writeUInt32LE(bytes.byteLength, at);
-  frame.set(bytes, at + attachmentHeaderBytes);
-  return at + attachmentHeaderBytes + bytes.byteLength;
+function attachmentsOf({ attachments, value, trailer }: FrameSpec): readonly Uint8Array[] {
+  const own = value?.attachments ?? noBytes;
+  if (attachments === undefined && trailer === undefined) return own;
+  const all = [...(attachments ?? noBytes), ...own];
+  if (trailer !== undefined) all.push(trailer);
+  return all;
+}
+
+/** Stores truncate to a byte each; the checked writers of Buffer cost more than the frame. */
+function writeU32(bytes: Buffer, at: number, value: number): void {
+  bytes[at] = value;
+  bytes[at + 1] = value >>> 8;
+  bytes[at + 2] = value >>> 16;
+  bytes[at + 3] = value >>> 24;
 }
 
 /**

@@ -79,8 +79,10 @@ function tooMuchText(bounds: ValueBounds): ValueError {
 const notJson = Symbol("notJson");
 
 function jsonText(value: unknown, bounds: ValueBounds): string | undefined {
+  const writer = new JsonWriter(bounds);
   try {
-    return new JsonWriter(bounds).value(value, 0);
+    writer.write(value, 0);
+    return writer.text;
   } catch (error) {
     if (error instanceof ValueError) throw error;
     return undefined; // notJson, or what a getter threw: the other form's writer knows the path
@@ -90,75 +92,88 @@ function jsonText(value: unknown, bounds: ValueBounds): string | undefined {
 /** Objects in one value beyond which a Set is quicker than looking through a list. */
 const listed = 8;
 
+/** Text that JSON puts between quotes as it is; beyond some length JSON.stringify looks faster than this can. */
+const plainText = /^[\x20\x21\x23-\x5b\x5d-\x7e]{0,100}$/;
+
+function quoted(text: string): string {
+  return plainText.test(text) ? `"${text}"` : JSON.stringify(text);
+}
+
+/** Writes while it checks, so that every property is read once. Pieces are appended: one flat text is built, not a tree. */
 class JsonWriter {
   readonly #bounds: ValueBounds;
   readonly #few: object[] = [];
   #many: Set<object> | undefined;
-  #chars = 0;
+  text = "";
 
   constructor(bounds: ValueBounds) {
     this.#bounds = bounds;
   }
 
-  value(value: unknown, depth: number): string {
+  write(value: unknown, depth: number): void {
     switch (typeof value) {
       case "string":
-        return this.#quoted(value);
+        this.text += quoted(value);
+        if (this.text.length > this.#bounds.textBytes) throw tooMuchText(this.#bounds);
+        return;
       case "number":
         // Not finite: the difference is NaN. JSON has no -0.
         if (value - value !== 0 || (value === 0 && Object.is(value, -0))) throw notJson;
-        return `${value}`;
+        this.text += value;
+        return;
       case "boolean":
-        return value ? "true" : "false";
+        this.text += value ? "true" : "false";
+        return;
       case "object":
-        return value === null ? "null" : this.#container(value, depth);
+        if (value === null) this.text += "null";
+        else this.#container(value, depth);
+        return;
       default:
         throw notJson;
     }
   }
 
-  #quoted(text: string): string {
-    const quoted = JSON.stringify(text);
-    this.#chars += quoted.length;
-    if (this.#chars > this.#bounds.textBytes) throw tooMuchText(this.#bounds);
-    return quoted;
-  }
-
-  #container(value: object, depth: number): string {
+  #container(value: object, depth: number): void {
     if (depth >= this.#bounds.depth || this.#met(value)) throw notJson;
-    const isArray = Array.isArray(value);
     const prototype: unknown = Object.getPrototypeOf(value);
-    if (isArray ? prototype !== Array.prototype : prototype !== Object.prototype) throw notJson;
-    return isArray
-      ? this.#array(value, depth + 1)
-      : this.#object(value as Record<string, unknown>, depth + 1); // a plain object
+    if (Array.isArray(value)) {
+      if (prototype !== Array.prototype) throw notJson;
+      this.#array(value, depth + 1);
+    } else {
+      if (prototype !== Object.prototype) throw notJson;
+      this.#object(value as Record<string, unknown>, depth + 1); // a plain object
+    }
   }
 
-  #array(array: readonly unknown[], depth: number): string {
+  #array(array: readonly unknown[], depth: number): void {
     const length = array.length;
-    if (length === 0) return "[]";
     // It does not fit, unless nearly all of it is holes.
     if (2 * length > this.#bounds.textBytes) throw notJson;
-    // A hole reads as undefined, which JSON cannot say either.
-    let text = `[${this.value(array[0], depth)}`;
-    for (let index = 1; index < length; index++) text += `,${this.value(array[index], depth)}`;
-    return `${text}]`;
+    this.text += "[";
+    for (let index = 0; index < length; index++) {
+      if (index > 0) this.text += ",";
+      // A hole reads as undefined, which JSON cannot say either.
+      this.write(array[index], depth);
+    }
+    this.text += "]";
   }
 
-  #object(object: Record<string, unknown>, depth: number): string {
+  #object(object: Record<string, unknown>, depth: number): void {
     if (Object.getOwnPropertySymbols(object).length > 0) throw notJson;
-    let text = "{";
+    let separator = "{";
     for (const key of Object.keys(object)) {
-      text += `${text.length === 1 ? "" : ","}${this.#quoted(key)}:${this.value(object[key], depth)}`;
+      this.text += `${separator}${quoted(key)}:`;
+      separator = ",";
+      this.write(object[key], depth);
     }
-    return `${text}}`;
+    this.text += separator === "{" ? "{}" : "}";
+    if (this.text.length > this.#bounds.textBytes) throw tooMuchText(this.#bounds);
   }
 
   #met(value: object): boolean {
     if (this.#many !== undefined) {
-      if (this.#many.has(value)) return true;
-      this.#many.add(value);
-      return false;
+      const { size } = this.#many;
+      return this.#many.add(value).size === size;
     }
     if (this.#few.includes(value)) return true;
     this.#few.push(value);
@@ -277,7 +292,7 @@ class DevalueWriter {
   #string(value: string): number {
     const met = this.#met.get(value);
     if (met !== undefined) return met;
-    const index = this.#leaf(JSON.stringify(value));
+    const index = this.#leaf(quoted(value));
     this.#met.set(value, index);
     return index;
   }
@@ -360,12 +375,12 @@ class DevalueWriter {
     const keys = this.#keys(object);
     if (this.#read(() => Object.getPrototypeOf(object) as unknown) === null) {
       let text = '["null"';
-      for (const key of keys) text += `,${JSON.stringify(key)},${this.#property(object, key)}`;
+      for (const key of keys) text += `,${quoted(key)},${this.#property(object, key)}`;
       return `${text}]`;
     }
     let text = "{";
     for (const key of keys) {
-      text += `${text.length === 1 ? "" : ","}${JSON.stringify(key)}:${this.#property(object, key)}`;
+      text += `${text.length === 1 ? "" : ","}${quoted(key)}:${this.#property(object, key)}`;
     }
     return `${text}}`;
   }
@@ -498,7 +513,7 @@ class DevalueWriter {
     let text = "{";
     const object = error as unknown as Record<string, unknown>; // its own enumerable keys are read
     for (const key of keys) {
-      text += `${text.length === 1 ? "" : ","}${JSON.stringify(key)}:${this.#property(object, key)}`;
+      text += `${text.length === 1 ? "" : ","}${quoted(key)}:${this.#property(object, key)}`;
     }
     return this.#set(index, `${text}}`);
   }
