@@ -1,16 +1,26 @@
 // Bundles what users load: the command line and the library, from the workspaces' sources into packages/flowcell/dist.
-// Called by the bootstrap after the TypeScript build; also runs by itself. A run of `flowcell run` then loads one file of
-// ours beside koffi, and esbuild only for scripts that need it: loading the packages one by one costs far more than
-// the run. doctor is a file of its own, since no run needs it.
-import { readdirSync, readFileSync } from "node:fs";
+// Called by the bootstrap after the TypeScript build; also runs by itself.
+//
+// A run then loads one file of ours beside koffi, and esbuild only for scripts that need it: loading the packages one by
+// one costs far more than the run. Most of what is left is V8 compiling half a megabyte, so each bundle is stored with the
+// code that V8 made of it. dist/NAME.mjs is a small loader; it names bundle and code by a hash of the bundle, since V8
+// itself compares nothing but the length of the text. Another version of V8 refuses the code and compiles.
+import { createHash } from "node:crypto";
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
+import vm from "node:vm";
 import { build } from "esbuild";
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 const home = join(root, "packages/flowcell");
+const dist = join(home, "dist");
 const { version } = JSON.parse(readFileSync(join(home, "package.json"), "utf8"));
+
+/** Output name → source. doctor is a bundle of its own, since no run needs it. */
+const entries = { cli: "src/cli/main.ts", doctor: "src/cli/doctor-command.ts", index: "src/index.ts" };
 
 /** The workspaces' sources stand in for their builds, so that a bundle is never made from stale ones. */
 const alias = Object.fromEntries(
@@ -20,42 +30,119 @@ const alias = Object.fromEntries(
   ]),
 );
 
-/** Output name → source. */
-const entries = {
-  cli: join(home, "src/cli/main.ts"),
-  doctor: join(home, "src/cli/doctor-command.ts"),
-  index: join(home, "src/index.ts"),
-};
-
-/** The command line's lazy import of doctor goes to the file beside it. */
-const doctorApart = {
-  name: "doctor-apart",
+const apart = {
+  name: "apart",
   setup(hooks) {
     hooks.onResolve({ filter: /^\.\/doctor-command\.js$/ }, () => ({ path: "./doctor.mjs", external: true }));
+    // commander starts subcommands that are programs of their own; flowcell has none.
+    hooks.onResolve({ filter: /^node:child_process$/ }, ({ importer }) =>
+      importer.includes("node_modules/commander/") ? { path: "none", namespace: "none" } : undefined,
+    );
+    hooks.onLoad({ filter: /.*/, namespace: "none" }, () => ({ contents: "module.exports = {};" }));
   },
 };
 
-await build({
-  absWorkingDir: root,
-  entryPoints: entries,
-  outdir: join(home, "dist"),
-  outExtension: { ".js": ".mjs" },
-  bundle: true,
-  format: "esm",
-  platform: "node",
-  target: "node20",
-  sourcemap: true,
-  sourcesContent: false,
-  alias,
-  // Both find their own binaries beside their files.
-  external: ["koffi", "esbuild"],
-  define: { FLOWCELL_VERSION: JSON.stringify(version) },
-  plugins: [doctorApart],
-  // CommonJS packages in the bundle may call require for Node's own modules.
-  banner: {
-    js: 'import { createRequire as __createRequire } from "node:module"; const require = __createRequire(import.meta.url);',
-  },
-  legalComments: "none",
-  logLevel: "warning",
+async function bundle(name) {
+  const { outputFiles, metafile } = await build({
+    absWorkingDir: root,
+    entryPoints: { [name]: join(home, entries[name]) },
+    outdir: dist,
+    bundle: true,
+    write: false,
+    metafile: true,
+    // As ECMAScript modules Node would also read each of its own modules' exports one by one.
+    format: "cjs",
+    platform: "node",
+    target: "node20",
+    alias,
+    // Both find their own binaries beside their files.
+    external: ["koffi", "esbuild"],
+    define: { FLOWCELL_VERSION: JSON.stringify(version), "import.meta.url": "__moduleUrl" },
+    banner: { js: 'const __moduleUrl = require("node:url").pathToFileURL(__filename).href;' },
+    plugins: [apart],
+    minifyWhitespace: true,
+    minifySyntax: true,
+    sourcemap: "external",
+    sourcesContent: false,
+    legalComments: "none",
+    logLevel: "warning",
+  });
+  const text = outputFiles.find(({ path }) => path.endsWith(".js")).text;
+  const map = outputFiles.find(({ path }) => path.endsWith(".map")).text;
+  const hash = createHash("sha256").update(text).digest("hex").slice(0, 16);
+  const file = `${name}-${hash}.cjs`;
+  put(file, `${text}\n//# sourceMappingURL=${file}.map\n`);
+  put(`${file}.map`, map);
+  put(`${name}-${hash}.code`, compiled(join(dist, file)));
+  put(`${name}.mjs`, loader(name, hash, exportsOf(join(dist, file))));
+  const { inputs } = Object.values(metafile.outputs).find(({ entryPoint }) => entryPoint !== undefined);
+  return { name, hash, kept: [file, `${file}.map`, `${name}-${hash}.code`], inputs };
+}
+
+/** Whoever loads a file while it is replaced reads the old one or the new one. */
+function put(file, contents) {
+  const path = join(dist, file);
+  writeFileSync(`${path}.new`, contents);
+  renameSync(`${path}.new`, path);
+}
+
+/** The one line that the loader and this script wrap a bundle in. */
+const wrapper = ["(function (exports, require, module, __filename, __dirname) {", "\n})"];
+
+/** V8's code of a bundle, functions that its start calls included. */
+function compiled(path) {
+  const script = new vm.Script(wrapper.join(readFileSync(path, "utf8")), { filename: path });
+  start(script, path);
+  return script.createCachedData();
+}
+
+function exportsOf(path) {
+  return Object.keys(
+    start(new vm.Script(wrapper.join(readFileSync(path, "utf8")), { filename: path }), path),
+  );
+}
+
+function start(script, path) {
+  const module = { exports: {} };
+  script.runInThisContext()(module.exports, createRequire(path), module, path, dirname(path));
+  return module.exports;
+}
+
+function loader(name, hash, names) {
+  return `// Generated by scripts/native/bundle-cli.mjs: loads the bundle beside it, with V8's code for it if that is of this V8.
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname } from "node:path";
+import { fileURLToPath } from "node:url";
+import vm from "node:vm";
+
+const path = fileURLToPath(new URL("./${name}-${hash}.cjs", import.meta.url));
+let cachedData;
+try {
+  cachedData = readFileSync(new URL("./${name}-${hash}.code", import.meta.url));
+} catch {
+  // V8 compiles.
+}
+const text = ${JSON.stringify(wrapper[0])} + readFileSync(path, "utf8") + ${JSON.stringify(wrapper[1])};
+const script = new vm.Script(text, {
+  filename: path,
+  cachedData,
+  importModuleDynamically: vm.constants.USE_MAIN_CONTEXT_DEFAULT_LOADER,
 });
-process.stderr.write("flowcell: bundled packages/flowcell/dist\n");
+const module = { exports: {} };
+script.runInThisContext()(module.exports, createRequire(path), module, path, dirname(path));
+
+export const { ${names.join(", ")} } = module.exports;
+`;
+}
+
+mkdirSync(dist, { recursive: true });
+const bundles = [];
+for (const name of Object.keys(entries)) bundles.push(await bundle(name));
+const kept = new Set(bundles.flatMap((one) => one.kept));
+for (const file of readdirSync(dist)) {
+  if (/^(?:cli|doctor|index)-[0-9a-f]{16}\./.test(file) && !kept.has(file)) rmSync(join(dist, file));
+}
+process.stderr.write(
+  `flowcell: bundled packages/flowcell/dist (${bundles.map(({ name }) => name).join(", ")})\n`,
+);

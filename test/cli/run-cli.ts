@@ -40,11 +40,22 @@ export function flowcell(args: readonly string[], options: RunOptions = {}): Pro
   });
 }
 
+/** What `--json` prints, as far as tests look at it. */
+export interface Printed {
+  readonly ok?: unknown;
+  readonly status?: unknown;
+  readonly value?: unknown;
+  readonly error?: unknown;
+  readonly logs?: unknown;
+  readonly calls?: unknown;
+  readonly confinement?: unknown;
+}
+
 /** The one JSON object on standard output; the caller knows its shape. */
 export async function flowcellJson(
   args: readonly string[],
   options: RunOptions = {},
-): Promise<Ran & { readonly json: Record<string, unknown> }> {
+): Promise<Ran & { readonly json: Printed }> {
   const ran = await flowcell(args, options);
   const json: unknown = JSON.parse(ran.out);
   if (typeof json !== "object" || json === null) throw new Error(`no object: ${ran.out}`);
