@@ -1,6 +1,7 @@
 /** What a thrown value looks like to a script. */
 
 import { describe, expect, it } from "vitest";
+import { deliverHeader } from "./headers.js";
 import {
   HostError,
   hostErrorData,
@@ -8,6 +9,7 @@ import {
   hostErrorTable,
   isHostErrorCode,
 } from "./host-error.js";
+import { messageTable } from "./messages.js";
 
 describe("HostError", () => {
   it("is retryable as its code's row says, unless the thrower knows better", () => {
@@ -77,6 +79,30 @@ describe("hostErrorData", () => {
       expect(data.code).toBe("upstream");
       expect(() => JSON.stringify(data)).not.toThrow();
     }
+  });
+
+  it("sends a detail only if JSON can carry it, and briefly", () => {
+    const circular: { self?: object } = {};
+    circular.self = circular;
+    for (const detail of [1n, circular, () => 1, "x".repeat(10_000)]) {
+      expect(hostErrorData(new HostError("conflict", "m", { detail }))).not.toHaveProperty("detail");
+    }
+    expect(hostErrorData(new HostError("conflict", "m", { detail: new Date(0) })).detail).toBe(
+      "1970-01-01T00:00:00.000Z",
+    );
+  });
+
+  it("fits the header of Deliver, whatever was thrown", () => {
+    const worst = new HostError("conflict", "\0".repeat(100_000), { detail: "d".repeat(8000) });
+    const header = deliverHeader({
+      activation: 1,
+      kind: "call",
+      position: 1,
+      ok: false,
+      clock: 1,
+      error: hostErrorData(worst),
+    });
+    expect(Buffer.byteLength(header)).toBeLessThan(messageTable.Deliver.text.fixed);
   });
 
   it("cuts messages to what a header may hold", () => {

@@ -67,6 +67,8 @@ export class HostError extends Error {
 }
 
 const nameCharsMax = 256;
+// With the longest message, every character of it escaped, the header stays within Deliver's 64 KiB.
+const detailCharsMax = 8192;
 export const hostErrorMessageChars = 8192;
 
 /**
@@ -75,14 +77,26 @@ export const hostErrorMessageChars = 8192;
  */
 export function hostErrorData(thrown: unknown, exposeMessage = false): HostErrorData {
   if (thrown instanceof HostError) {
-    const { code, message, detail, retryable } = thrown;
+    const { code, message, retryable } = thrown;
     const data = { code, message: cut(message, hostErrorMessageChars), retryable };
+    const detail = jsonDetail(thrown.detail);
     return detail === undefined ? data : { ...data, detail };
   }
   if (!exposeMessage) return { code: "internal", message: "the host function failed", retryable: false };
   const { name, message, code } = describeThrown(thrown);
   const data = { code: "upstream", message, retryable: false, name } as const;
   return code === undefined ? data : { ...data, detail: { code } };
+}
+
+/** A detail as JSON would carry it; one that JSON cannot carry, or only at length, is left out: the code says enough. */
+function jsonDetail(detail: unknown): unknown {
+  if (detail === undefined) return undefined;
+  try {
+    const text: string | undefined = JSON.stringify(detail); // undefined for a function or a symbol
+    return text === undefined || text.length > detailCharsMax ? undefined : (JSON.parse(text) as unknown); // any by the library
+  } catch {
+    return undefined;
+  }
 }
 
 /** Reads a thrown value without trusting its getters. */
