@@ -18,7 +18,14 @@ import { type WorkerBuildResult, workerDigestMatches } from "./build.js";
 import { Child, endOf } from "./child.js";
 import type { CompileResult, Gate } from "./compile.js";
 import { CONTROL_ROWS, CONTROLS, type Control, type ControlState } from "./controls.js";
-import { listActs, type ProbeResult, type ProbeSetup, runActs } from "./escape-probes.js";
+import {
+  differingFact,
+  listActs,
+  type ProbeResult,
+  type ProbeSetup,
+  probeFacts,
+  runActs,
+} from "./escape-probes.js";
 import { type EvidenceLevel, judgeEvidence, judgeTier, type Tier, UNIT_TESTS } from "./evidence.js";
 import { explainStart, type StartFailure } from "./exits.js";
 import { describePlan, launchPlanned, launchState } from "./launch.js";
@@ -119,7 +126,7 @@ const OUTPUT_MAX = 16 * 1024;
 /** Said under every report. */
 const NEVER_PROVEN: readonly string[] = [
   "The kernel itself is trusted: a bug in it, or in the processor, is outside all of this.",
-  "The probes are a program of their own that links the worker's confinement code; the worker itself is never asked to escape.",
+  "The probes are a program of their own that links the worker's confinement code and attests the same facts; the worker itself is never asked to escape.",
   "A worker's claims that the kernel shows to nobody (Landlock, memory-deny-write-execute) rest on its build and on the probes.",
   "Nothing here says what host functions allow: that is the manifest's part and the approval's.",
 ];
@@ -133,7 +140,7 @@ export async function runDoctor(options: DoctorOptions = {}): Promise<DoctorRepo
   const plan = result.ok ? result.plan : null;
   const worker = plan === null ? null : await examineWorker(plan, options.launcherPath, problems);
   const wanted = options.probes !== false;
-  const probes = wanted && host.available ? await tryEscapes(options, problems) : [];
+  const probes = wanted && plan !== null ? await tryEscapes(plan, options, problems) : [];
   const live =
     wanted && plan !== null && worker?.accepted === true
       ? await tryLive(plan, worker.observation, problems)
@@ -383,12 +390,23 @@ function compareFacts(plan: SandboxPlan, claimed: WelcomeFacts | null): readonly
   }));
 }
 
-async function tryEscapes(options: DoctorOptions, problems: string[]): Promise<readonly ProbeResult[]> {
+async function tryEscapes(
+  plan: SandboxPlan,
+  options: DoctorOptions,
+  problems: string[],
+): Promise<readonly ProbeResult[]> {
   try {
     const setup: ProbeSetup = {
       probePath: options.probePath ?? nativePaths(options.buildFolder).probe,
       launcherPath: options.launcherPath,
     };
+    const differs = differingFact(await probeFacts(setup), launchState(plan).expected);
+    if (differs !== undefined) {
+      problems.push(
+        `The probe confines itself in another way than a worker (${differs}), so its attempts would prove nothing. Run \`npm run build\`.`,
+      );
+      return [];
+    }
     const results = await runActs(setup, await listActs(setup));
     for (const one of results) {
       if (one.verdict !== "escaped") continue;

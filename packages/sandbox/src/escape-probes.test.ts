@@ -1,6 +1,13 @@
 // Tests of how escape probes are read and judged. The probes themselves run in the doctor's whole-process test.
+import type { WelcomeFacts } from "@flowcell/protocol";
 import { describe, expect, test } from "vitest";
-import { judgeAct, type ProbeAct, parseActs, readAttempt } from "./escape-probes.js";
+import { compile } from "./compile.js";
+import { differingFact, judgeAct, type ProbeAct, parseActs, readAttempt } from "./escape-probes.js";
+import { BOOT_ID, FAKE_WORKER, fakeHost, fakeSources } from "./fake-host.js";
+import { requirePlan } from "./plan.js";
+import { defaultPolicy } from "./policy.js";
+import { LINUX_BACKEND, probe } from "./probe.js";
+import { FACT_NAMES } from "./welcome.js";
 
 const act: ProbeAct = {
   name: "open-file",
@@ -76,6 +83,26 @@ describe("what a probe says", () => {
     const { outcome } = readAttempt(`ready\n\x1b[31m${"x".repeat(1000)}\n`, "exit 0", 0);
     expect(outcome.length).toBe(64);
     expect(outcome).toMatch(/^[\x20-\x7e]+$/);
+  });
+});
+
+describe("the probe speaks for the worker", () => {
+  test("as long as both attest the same, but for what is each binary's own", () => {
+    const result = compile(defaultPolicy("flow"), probe(fakeSources(fakeHost("root"))), FAKE_WORKER);
+    if (!result.ok) throw new Error(JSON.stringify(result.failure));
+    const { expected } = requirePlan(result.plan, { backend: LINUX_BACKEND, bootId: BOOT_ID });
+    const own = {
+      buildId: "0".repeat(64),
+      fingerprint: "0".repeat(64),
+      limitData: 1,
+      limitCpu: 1,
+      limitStack: 1,
+    };
+    expect(differingFact({ ...expected, ...own }, expected)).toBeUndefined();
+    for (const fact of FACT_NAMES.filter((name) => !(name in own))) {
+      const value = typeof expected[fact] === "boolean" ? !expected[fact] : "other";
+      expect(differingFact({ ...expected, ...own, [fact]: value } as WelcomeFacts, expected)).toBe(fact); // wrong on purpose
+    }
   });
 });
 

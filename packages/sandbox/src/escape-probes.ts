@@ -8,9 +8,11 @@ import { chownSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type LaunchLimits, launchWorker } from "@flowcell/native";
+import { parseWelcome, untrusted, type WelcomeFacts, type WelcomeFieldName } from "@flowcell/protocol";
 import { Child, endOf } from "./child.js";
 import { exitCodeRow } from "./exits.js";
 import { NOBODY } from "./probe.js";
+import { FACT_NAMES } from "./welcome.js";
 
 /** One act of the probe binary. Outcomes are alternatives split by `|`. */
 export interface ProbeAct {
@@ -83,6 +85,32 @@ export async function listActs(setup: ProbeSetup): Promise<readonly ProbeAct[]> 
   const outcome = await start(setup, ["--list"], WIDE, LIST_MAX).finish(DEADLINE_MS);
   if (outcome.exit.code !== 0) throw new Error(`the probe's list ended with ${endOf(outcome.exit)}`);
   return parseActs(outcome.output.toString("utf8"));
+}
+
+/**
+ * What the probe binary attests when it has confined itself, in the form of a Welcome. Its build is its own, so both
+ * identities are zero. Throws an Error that says how it ended when it attests nothing.
+ */
+export async function probeFacts(setup: ProbeSetup): Promise<WelcomeFacts> {
+  const child = start(setup, ["--facts"], NARROW, OUTPUT_MAX);
+  const said = await child.until((output) => output.includes("\n"), DEADLINE_MS);
+  child.closeInput();
+  const { exit, output } = await child.finish(DEADLINE_MS);
+  if (!said) throw new Error(`the probe attests nothing: ${describeEnd(endOf(exit), exit.code)}`);
+  const [line = ""] = output.toString("utf8").split("\n");
+  // TRUST: parseWelcome establishes the form; the caller compares what the facts say.
+  return parseWelcome(untrusted(line));
+}
+
+/** Facts that the probe binary must share with a worker of the plan, or its attempts say nothing about the worker. */
+const SHARED_FACTS: readonly WelcomeFieldName[] = FACT_NAMES.filter(
+  // The identities are each binary's own; the three limits are those of the launch.
+  (fact) => !["buildId", "fingerprint", "limitData", "limitCpu", "limitStack"].includes(fact),
+);
+
+/** The first shared fact in which the probe's confinement is another than the worker's. */
+export function differingFact(probe: WelcomeFacts, worker: WelcomeFacts): WelcomeFieldName | undefined {
+  return SHARED_FACTS.find((fact) => !Object.is(probe[fact], worker[fact]));
 }
 
 /** Checks the probe's list: one JSON object a line, each with exactly the texts of a row. */
@@ -183,13 +211,17 @@ export function readAttempt(output: string, end: string, code: number | null): P
     if (code === EXIT_UNAVAILABLE && first?.startsWith("unavailable ")) {
       return { ready: false, outcome: printable(first) };
     }
-    const row = code === null ? undefined : exitCodeRow(code);
-    return { ready: false, outcome: row === undefined ? end : `${end} (${row.name})` };
+    return { ready: false, outcome: describeEnd(end, code) };
   }
   const said = rest.filter((line) => line !== "").map(printable);
   // What it said counts when it lived to the end of its attempt; otherwise how it died does.
   if (code === 0) return { ready: true, outcome: said[0] ?? end };
   return { ready: true, outcome: end };
+}
+
+function describeEnd(end: string, code: number | null): string {
+  const row = code === null ? undefined : exitCodeRow(code);
+  return row === undefined ? end : `${end} (${row.name})`;
 }
 
 function printable(text: string): string {

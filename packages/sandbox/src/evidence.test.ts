@@ -1,4 +1,6 @@
 // Tests of evidence and tiers: every level needs all it says, and nothing that is not enforced has any.
+import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { CONTROLS, type Control } from "./controls.js";
 import { type EvidenceInput, judgeEvidence, judgeTier, type Tier, UNIT_TESTS } from "./evidence.js";
@@ -122,4 +124,9 @@ test("the tier is that of the weakest required control", () => {
   expect(tier([0])).toBe(3);
   expect(tier([])).toBe(3);
   expect(judgeTier([{ control: "cpu_limit", because: "test" }], [])).toBe(3);
+});
+
+test("every test that is named as evidence exists", () => {
+  const root = fileURLToPath(new URL("../../../", import.meta.url));
+  for (const path of Object.values(UNIT_TESTS).flat()) expect(existsSync(`${root}${path}`), path).toBe(true);
 });

@@ -32,25 +32,30 @@ export interface ControlEvidence {
   readonly probes: readonly string[];
 }
 
-/** Tests of the code that holds each control. Paths of this repository. */
+const FILTER_TESTS: readonly string[] = [
+  "test/confinement/filter.test.ts",
+  "test/confinement/probes.test.ts",
+];
+
+/** Tests of the code that holds each control. Paths of this repository; a test keeps them true. */
 export const UNIT_TESTS: Readonly<Record<Control, readonly string[]>> = {
   engine_compartment: [],
-  syscall_filter: [],
-  filesystem_deny: [],
-  network_deny: [],
+  syscall_filter: [...FILTER_TESTS, "worker-native/src/confine/confine_test.c"],
+  filesystem_deny: FILTER_TESTS,
+  network_deny: FILTER_TESTS,
   network_filter: [],
-  process_deny: [],
-  thread_deny: [],
-  exec_memory_deny: [],
-  signal_deny: [],
-  ptrace_deny: [],
-  descriptor_closed: [],
-  environment_empty: [],
-  memory_limit: [],
-  cpu_limit: [],
-  parent_death: [],
+  process_deny: FILTER_TESTS,
+  thread_deny: FILTER_TESTS,
+  exec_memory_deny: [...FILTER_TESTS, "test/confinement/refusals.test.ts"],
+  signal_deny: FILTER_TESTS,
+  ptrace_deny: [...FILTER_TESTS, "test/confinement/observed.test.ts"],
+  descriptor_closed: ["test/native/launch.test.ts", "test/confinement/refusals.test.ts"],
+  environment_empty: ["test/native/launch.test.ts"],
+  memory_limit: ["test/native/launch.test.ts", "test/confinement/probes.test.ts"],
+  cpu_limit: ["test/native/launch.test.ts", "test/confinement/probes.test.ts"],
+  parent_death: ["test/confinement/observed.test.ts", "test/pool/lifecycle.test.ts"],
   privacy_disclaim: [],
-  identity_dropped: [],
+  identity_dropped: ["test/confinement/refusals.test.ts", "test/confinement/observed.test.ts"],
 };
 
 /**

@@ -188,12 +188,14 @@ describe.each<User>(["root", "ordinary"])("a worker of %s is refused when the ke
         stat((text) => text.replace(`${WORKER_PID} 0 -1`, `${WORKER_PID} 34816 -1`)),
       ),
     ).toEqual(["session"]);
-    expect(
-      against(
-        user,
-        stat((text) => text.replace(" S ", " Z ")),
-      ),
-    ).toEqual(["process"]);
+    const zombie = observe(
+      user,
+      stat((text) => text.replace(" S ", " Z ")),
+    );
+    expect(zombie.find((row) => row.name === "process")).toMatchObject({
+      state: "unreadable",
+      note: "the worker has ended",
+    });
     expect(
       against(
         user,

@@ -182,9 +182,13 @@ export function observeWorker(plan: PlanState, pid: number, proc: ProcReader = h
   const rows = new Map<ObservationName, ObservationRow>();
   const look = new Look(rows);
   const folder = `/proc/${pid}`;
-  lookAtStatus(look, plan, pid, () => proc.text(`${folder}/status`, TEXT_MAX));
+  const ended = lookAtStat(look, pid, () => proc.text(`${folder}/stat`, TEXT_MAX));
+  lookAtStatus(look, plan, pid, () => {
+    // The status of a process that has ended lacks half of its lines.
+    if (ended) throw new ProcTextError("the worker has ended");
+    return proc.text(`${folder}/status`, TEXT_MAX);
+  });
   lookAtLimits(look, plan, () => proc.text(`${folder}/limits`, TEXT_MAX));
-  lookAtStat(look, pid, () => proc.text(`${folder}/stat`, TEXT_MAX));
   look.required(["dumpable"], () => {
     // The kernel gives the files of a process that is not dumpable to root, whoever runs it.
     const owner = proc.identity(`${folder}/stat`).uid;
@@ -338,9 +342,12 @@ function lookAtLimits(look: Look, plan: PlanState, read: () => string): void {
   });
 }
 
-function lookAtStat(look: Look, pid: number, read: () => string): void {
+/** Whether the process has ended and was not collected yet. */
+function lookAtStat(look: Look, pid: number, read: () => string): boolean {
+  let ended = false;
   look.required(["session"], () => {
     const stat = parseStat(read());
+    ended = stat.state === "Z" || stat.state === "X";
     look.equal(
       "session",
       `session ${pid}, group ${pid}, no terminal`,
@@ -349,6 +356,7 @@ function lookAtStat(look: Look, pid: number, read: () => string): void {
     look.judge("process", stat.pid === pid && "SRD".includes(stat.state), "alive", `state ${stat.state}`);
     look.judge("threads", stat.threads === 1, "1", String(stat.threads));
   });
+  return ended;
 }
 
 function lookAtChildren(look: Look, read: () => string): void {

@@ -1,5 +1,6 @@
 // Tests of the policy format: what is accepted, how it is normalised, and that everything else is refused with its
 // path and a remedy.
+import { readFileSync } from "node:fs";
 import { limitTable } from "@flowcell/protocol";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -206,6 +207,12 @@ describe("JSON", () => {
   ])("%s is refused", (_name, text) => {
     expect(policyFromJson(text).ok).toBe(false);
   });
+});
+
+test("the policy that the documentation shows is what the shortest policy means", () => {
+  const document = readFileSync(new URL("../../../docs/CONFINEMENT.md", import.meta.url), "utf8");
+  const shown = /```json\n([^`]+)```/.exec(document)?.[1] ?? "";
+  expect(policyFromJson(shown)).toEqual({ ok: true, policy: accepted({ version: 1 }) });
 });
 
 describe("normalisation", () => {
