@@ -7,6 +7,7 @@
  */
 
 import { type BundleFailure, mapStack, type Place, renderFrame, type ScriptMap } from "@flowcell/bundle";
+import type { Effect } from "@flowcell/host";
 import type { ActivationError, ActivationResult, CallRecord, ConsoleLine, Usage } from "@flowcell/pool";
 import {
   type ConsoleLevel,
@@ -164,6 +165,8 @@ export interface ResultContext {
   readonly map: ScriptMap;
   readonly warnings: readonly string[];
   readonly limits: Pick<Limits, "resultBytes" | "bodyBytes">;
+  /** What a host function does to the world; undefined for one that is not there. */
+  readonly effectOf: (name: string) => Effect | undefined;
 }
 
 export function assembleResult(
@@ -176,7 +179,7 @@ export function assembleResult(
     logs: activation.logs.map(logLine),
     logsTruncated: activation.logsTruncated,
     usage: activation.usage,
-    calls: activation.calls,
+    calls: activation.calls.map((call) => settled(call, context.effectOf(call.name))),
     warnings: [...context.warnings.map((message) => ({ code: "source", message })), ...activation.warnings],
     confinement: activation.confinement,
   };
@@ -188,6 +191,12 @@ export function assembleResult(
     error: runError(activation.status, error, context.map),
     ...report,
   };
+}
+
+/** An end that overtook a call leaves its effect unknown, unless the call only waited or read. */
+function settled(call: CallRecord, effect: Effect | undefined): CallRecord {
+  if (call.state !== "unknown" || (effect !== "wait" && effect !== "read")) return call;
+  return { ...call, state: "cancelled", code: "cancelled" };
 }
 
 export function logLine(line: ConsoleLine): LogLine {

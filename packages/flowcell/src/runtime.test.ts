@@ -184,6 +184,41 @@ describe("the result", () => {
     expect(error.errors?.[0]?.stack).toBe(error.cause?.stack);
   });
 
+  test("says of a call that was overtaken whether its effect is unknown", async () => {
+    const call = {
+      position: 0,
+      state: "unknown",
+      durationMs: 1,
+      inputBytes: 1,
+      outputBytes: 0,
+      idempotencyKey: "k",
+    } as const;
+    const pay = defineHostFunction({
+      name: "pay",
+      doc: "Pays.",
+      effect: "once",
+      grant: null,
+      input: z.tuple([]),
+      handler: () => null,
+    });
+    const runtime = runtimeWith(
+      () => ({
+        status: "budget_exceeded",
+        error: { code: "wall", message: "" },
+        calls: [
+          { ...call, name: "sleep" },
+          { ...call, position: 1, name: "pay" },
+        ],
+      }),
+      { hostFunctions: [pay] },
+    );
+    const { calls } = await runtime.run({ source, label: "a.js" });
+    expect(calls.map(({ name, state }) => [name, state])).toEqual([
+      ["sleep", "cancelled"],
+      ["pay", "unknown"],
+    ]);
+  });
+
   test("of an exhausted budget holds limit and use", async () => {
     const runtime = runtimeWith(() => ({
       status: "budget_exceeded",

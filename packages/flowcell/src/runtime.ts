@@ -12,6 +12,7 @@ import {
   builtIns,
   createRegistry,
   dispatch,
+  type Effect,
   type HostFunction,
   HostFunctionError,
   type Registry,
@@ -162,7 +163,14 @@ export class PooledRuntime implements Runtime {
     this.#parts.onScript?.(script);
     const request = this.#request(runId, options, script, input.encoded, limits, registry);
     const activation = await opened.pool.activate(this.#parts.onRequest?.(request) ?? request);
-    return assembleResult(activation, { runId, map: script.map, warnings: script.warnings, limits });
+    const effectOf = (name: string): Effect | undefined => registry.get(name)?.effect;
+    return assembleResult(activation, {
+      runId,
+      map: script.map,
+      warnings: script.warnings,
+      limits,
+      effectOf,
+    });
   }
 
   #request(
