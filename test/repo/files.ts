@@ -14,11 +14,15 @@ export interface RepositoryFile {
 
 /** Paths of the files that git tracks or that are new and not ignored, below `folder`. */
 export function repositoryPaths(folder = "."): string[] {
-  const output = execFileSync("git", ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", folder], {
-    cwd: repositoryRoot,
-    encoding: "utf8",
-    maxBuffer: 64 * 1024 * 1024,
-  });
+  const output = execFileSync(
+    "git",
+    ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", folder],
+    {
+      cwd: repositoryRoot,
+      encoding: "utf8",
+      maxBuffer: 64 * 1024 * 1024,
+    },
+  );
   return output
     .split("\0")
     .filter((path) => path !== "" && existsSync(join(repositoryRoot, path)))

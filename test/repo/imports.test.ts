@@ -46,7 +46,8 @@ describe("package boundaries", () => {
       const offences: string[] = [];
       for (const dependency of declared) {
         const sibling = dependency.match(/^@flowcell\/(.+)$/)?.[1];
-        if (sibling !== undefined && !allowed.includes(sibling)) offences.push(`package.json depends on ${sibling}`);
+        if (sibling !== undefined && !allowed.includes(sibling))
+          offences.push(`package.json depends on ${sibling}`);
       }
       for (const file of sourceFiles(`packages/${name}/src`, [".ts"])) {
         const isTest = file.path.endsWith(".test.ts");
@@ -62,7 +63,9 @@ describe("package boundaries", () => {
           } else if (target.startsWith("@flowcell/")) {
             offences.push(`${file.path} imports the inside of a package: ${target}`);
           } else if (!isTest) {
-            const external = target.startsWith("@") ? target.split("/").slice(0, 2).join("/") : target.split("/")[0];
+            const external = target.startsWith("@")
+              ? target.split("/").slice(0, 2).join("/")
+              : target.split("/")[0];
             if (external !== undefined && !declared.includes(external)) {
               offences.push(`${file.path} imports ${external}, which package.json does not declare`);
             }

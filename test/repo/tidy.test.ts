@@ -32,7 +32,8 @@ describe("documents", () => {
 
   test("every repository path named in a document exists", () => {
     const missing: string[] = [];
-    const pattern = /`((?:packages|worker-native|profiles|scripts|test|docs|examples|\.ci|\.github)\/[\w./{},*-]*[\w}*/-])`/g;
+    const pattern =
+      /`((?:packages|worker-native|profiles|scripts|test|docs|examples|\.ci|\.github)\/[\w./{},*-]*[\w}*/-])`/g;
     for (const { path, text } of documents) {
       for (const match of text.matchAll(pattern)) {
         const named = match[1] ?? "";
@@ -60,12 +61,15 @@ describe("documents", () => {
     expect(section, "README.md has a section “Where to look”").toBeDefined();
     const rows = [...(section ?? "").matchAll(/^\|[^|]+\| *`([^`]+)`/gm)].map((match) => match[1] ?? "");
     expect(rows.length).toBeGreaterThan(8);
-    for (const row of rows) if (!row.startsWith("grep ")) expect(existsSync(join(repositoryRoot, row)), row).toBe(true);
+    for (const row of rows)
+      if (!row.startsWith("grep ")) expect(existsSync(join(repositoryRoot, row)), row).toBe(true);
   });
 });
 
 describe("sources", () => {
-  const code = sourceFiles(".", [".ts", ".mjs", ".c", ".h"]).filter(({ path }) => !path.startsWith("examples/"));
+  const code = sourceFiles(".", [".ts", ".mjs", ".c", ".h"]).filter(
+    ({ path }) => !path.startsWith("examples/"),
+  );
 
   test("every source file starts by saying what it is", () => {
     const bare = code
@@ -86,9 +90,23 @@ describe("sources", () => {
   test("no file names a machine's path, a registry host or an unfinished part", () => {
     const offences: string[] = [];
     const self = "test/repo/tidy.test.ts";
-    for (const { path, text } of sourceFiles(".", [".ts", ".mjs", ".c", ".h", ".md", ".json", ".js", ".yml"])) {
+    for (const { path, text } of sourceFiles(".", [
+      ".ts",
+      ".mjs",
+      ".c",
+      ".h",
+      ".md",
+      ".json",
+      ".js",
+      ".yml",
+    ])) {
       if (path === self || path === "package-lock.json") continue;
-      for (const pattern of [/\bTODO\b|\bFIXME\b|\bXXX\b/, /(?:^|["'\s(])\/(?:work|farm)\//, /registry\.npmjs/, /\.\.\/shared/]) {
+      for (const pattern of [
+        /\bTODO\b|\bFIXME\b|\bXXX\b/,
+        /(?:^|["'\s(])\/(?:work|farm)\//,
+        /registry\.npmjs/,
+        /\.\.\/shared/,
+      ]) {
         if (pattern.test(text)) offences.push(`${path}: ${pattern}`);
       }
     }
@@ -96,7 +114,9 @@ describe("sources", () => {
   });
 
   test("the lock file names no registry host", () => {
-    expect(readFileSync(join(repositoryRoot, "package-lock.json"), "utf8")).not.toMatch(/"resolved": *"https?:/);
+    expect(readFileSync(join(repositoryRoot, "package-lock.json"), "utf8")).not.toMatch(
+      /"resolved": *"https?:/,
+    );
   });
 
   test("every executable script is committed as one", () => {

@@ -89,7 +89,7 @@ export class Trace implements RuntimeParts {
       "end",
       `${result.status}${code}; waited ${msText(usage.queuedMs)} for the worker, ran ${msText(usage.wallMs)}`,
     );
-    const wire = `${bytesText(usage.bytesOut)} to the worker, ${bytesText(usage.bytesIn)} back`;
+    const wire = `${bytesText(usage.bytesIn)} to the worker, ${bytesText(usage.bytesOut)} back`;
     this.#line("end", `${msText(usage.cpuMs)} CPU, ${bytesText(usage.heapPeakBytes)} heap, ${wire}`);
   }
 
