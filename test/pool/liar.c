@@ -267,6 +267,12 @@ static void end_by_signal(int number) {
   die("the signal did not end the process");
 }
 
+static void occupy(size_t bytes) {
+  volatile uint8_t *memory = malloc(bytes);
+  if (memory == NULL) die("no memory");
+  for (size_t i = 0; i < bytes; i += 4096) memory[i] = 1;
+}
+
 /* One command; false when the activation has ended. */
 static bool run_command(const char *command) {
   char word[32];
@@ -304,6 +310,7 @@ static bool run_command(const char *command) {
     if (sscanf(rest, "%63s %u", name, &number) < 2) die("blocked wants TIME|null OPEN");
     send_text(BLOCKED, "{\"nextTimerAt\":%s,\"openCalls\":%u}", name, number);
   } else if (strcmp(word, "flood") == 0) flood(rest);
+  else if (strcmp(word, "occupy") == 0) occupy((size_t)atol(rest) << 20);
   else if (strcmp(word, "spin") == 0) burn_ms(*rest == 0 ? -1 : atol(rest));
   else if (strcmp(word, "pause") == 0) pause_ms(*rest == 0 ? 1000000 : atol(rest));
   else if (strcmp(word, "exit") == 0) _exit(atoi(rest));

@@ -23,6 +23,7 @@ import {
 } from "@flowcell/protocol";
 import { type Judgement, StartError, type WorkerBackend } from "../../packages/pool/src/backend.js";
 import { openPipes } from "../../packages/pool/src/pipes.js";
+import { SystemProcess } from "../../packages/pool/src/system-backend.js";
 import type { ActivationRequest, ActivationResult } from "../../packages/pool/src/types.js";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
@@ -124,7 +125,7 @@ export class Liars {
         started = typeof behaviour === "string" ? behaviour : behaviour();
         try {
           const worker = launchWorker({ path: this.path(started), limits });
-          return { process: worker, pipes: openPipes(worker, handlers) };
+          return { process: new SystemProcess(worker), pipes: openPipes(worker, handlers) };
         } catch (error) {
           if (error instanceof LaunchError) throw new StartError(error.step, error.message);
           throw error;

@@ -89,9 +89,10 @@ describe("honest activations", () => {
     const real = await pool.activate(request(script, { clock: { epochMs, mode: "real" } }));
     expect(resultValue(real)).toMatchObject({ kind: "timer" });
     expect(real.usage.wallMs).toBeGreaterThanOrEqual(149);
-    const virtual = await pool.activate(request(script));
-    expect(resultValue(virtual)).toEqual({ activation: 2, kind: "timer", clock: epochMs + 150 });
-    expect(virtual.usage.wallMs).toBeLessThan(140);
+    const later = `blocked ${epochMs + 10_000} 0\nawait\ndelivery`;
+    const virtual = await pool.activate(request(later));
+    expect(resultValue(virtual)).toEqual({ activation: 2, kind: "timer", clock: epochMs + 10_000 });
+    expect(virtual.usage.wallMs).toBeLessThan(4000);
   });
 
   it("are not charged for a cold start", async () => {
@@ -173,7 +174,7 @@ describe("misconduct", () => {
   });
 
   it("of an idle worker ends it: talking, and burning CPU time", async () => {
-    const pool = makePool({ idleCheckMs: 50, spares: 0 });
+    const pool = makePool({ inspectMs: 50, spares: 0 });
     const end = 'ends 6 0 {"status":"completed","warnings":[],"hostCalls":0}\\n1';
     for (const [after, reason] of [
       ["pause 60\nhostcall 1 echo []\npause", "unexpected_message"],
@@ -181,7 +182,7 @@ describe("misconduct", () => {
     ] as const) {
       const before = pool.health().violations[reason] ?? 0;
       expect(resultValue(await pool.activate(request(`${end}\n${after}`)))).toBe(1);
-      for (let i = 0; i < 100 && (pool.health().violations[reason] ?? 0) === before; i++) await delay(20);
+      for (let i = 0; i < 500 && (pool.health().violations[reason] ?? 0) === before; i++) await delay(20);
       expect(pool.health().violations[reason]).toBe(before + 1);
       await expectHealthy(pool);
     }
@@ -193,9 +194,9 @@ describe("misconduct", () => {
       ["burn", "idle_cpu"],
     ] as const) {
       let starts = 0;
-      const pool = makePool({ idleCheckMs: 50 }, () => (starts++ === 0 ? behaviour : "honest"));
+      const pool = makePool({ inspectMs: 50 }, () => (starts++ === 0 ? behaviour : "honest"));
       expect(await pool.ready()).toBeNull();
-      for (let i = 0; i < 100 && pool.health().violations[reason] === undefined; i++) await delay(20);
+      for (let i = 0; i < 500 && pool.health().violations[reason] === undefined; i++) await delay(20);
       expect(pool.health().violations).toEqual({ [reason]: 1 });
       await expectHealthy(pool);
     }
@@ -216,7 +217,7 @@ describe("limits", () => {
 
   it("measure CPU time in the parent, whatever the worker reports", async () => {
     const pool = makePool();
-    const result = await pool.activate(request("spin 120\nreturn 1", { limits: hasty }));
+    const result = await pool.activate(request("spin 120\nreturn 1", { limits: { ...hasty, wallMs: 5000 } }));
     expect(outcome(result)).toBe("completed");
     expect(result.usage.cpuMs).toBeGreaterThanOrEqual(110);
   });
@@ -247,7 +248,7 @@ describe("limits", () => {
     const result = await pool.activate(request("calls 100000 slow", { limits: hasty, onHostCall: slow }));
     expect(outcome(result)).toBe("budget_exceeded/wall");
     expect(result.usage.wallMs).toBeGreaterThanOrEqual(400);
-    expect(result.usage.wallMs).toBeLessThan(1000);
+    expect(result.usage.wallMs).toBeLessThan(3000);
   });
 
   it("end a worker that stops reading, with what it did not take as evidence", async () => {
@@ -266,6 +267,16 @@ describe("limits", () => {
     const input = json("x".repeat(1_000_000));
     const result = await pool.activate(request("echo", { input, limits: hasty }));
     expect(outcome(result)).toBe("budget_exceeded/wall");
+    await expectHealthy(pool);
+  });
+
+  it("end a process that occupies more memory than its engine may use", async () => {
+    const pool = makePool({ inspectMs: 50 });
+    const limits = { ...liarBudgets, heapBytes: 16 << 20 };
+    const modest = await pool.activate(request("occupy 60\npause 300\nreturn 1", { limits }));
+    expect(resultValue(modest)).toBe(1);
+    const greedy = await pool.activate(request("occupy 160\npause", { limits }));
+    expect(outcome(greedy)).toBe("violation/memory");
     await expectHealthy(pool);
   });
 

@@ -9,49 +9,44 @@
  * send is a violation: the worker is killed.
  *
  * Kept true: the request is answered exactly once; the first verdict stands and later findings are only attached; an
- * outcome that comes after the end is dropped; positions ascend; every call that was handed to a
- * handler is in the result; the script's time starts with Activate, so neither waiting nor a cold start is charged.
+ * outcome that comes after the end is dropped; the script's time starts with Activate, so neither waiting nor a cold start
+ * is charged.
  */
-import { randomUUID } from "node:crypto";
 import {
   activateHeader,
-  type ConsoleHeader,
   decodeUsageReport,
   deliverHeader,
   type EncodedValue,
   encodeActivateBudget,
   encodeFrame,
-  type FinishedHeader,
   type Frame,
-  HostError,
-  type HostErrorData,
-  hostErrorData,
   type Limits,
   messageType,
   ProtocolError,
   parseBlocked,
-  parseCancelCall,
-  parseConsole,
   parseFinished,
-  parseHostCall,
   parseRefused,
   type ScriptErrorData,
   type UsageReport,
   verify,
   type WarningData,
 } from "@flowcell/protocol";
+import { unwatch, watch } from "./cancellation.js";
 import type { Clock } from "./clock.js";
+import { ConsoleLog } from "./console-log.js";
+import { type Call, HostCalls } from "./host-calls.js";
 import type {
   ActivationError,
   ActivationRequest,
   ActivationResult,
   CallOutcome,
   CallRecord,
-  CallState,
   ConsoleLine,
-  HostCall,
   Verdict,
 } from "./types.js";
+import { milliseconds, ownedValue } from "./values.js";
+import { cpuExceeded, finishedVerdict, resultVerdict, wallExceeded } from "./verdict.js";
+import { Violation } from "./violation.js";
 import type { LeaveReason, Waiter } from "./waiting-room.js";
 
 /** What an activation may do with the worker that runs it. */
@@ -74,78 +69,7 @@ export interface ActivationPort<Confinement> {
 const cpuGraceMs = 50;
 /** A worker that says it waits is looked at this often: waiting costs nothing, and pretending to wait is seen. */
 const blockedCheckMs = 1000;
-/**
- * Console frames beyond the output limit that a correct worker can send: its truncation mark, and what a differently
- * counting prelude might send before it stops. More is a flood.
- */
-const consoleSlackBytes = 64 * 1024;
-/** What one line costs beside its text, so that empty lines are bounded too. */
-const consoleLineBytes = 16;
-
 const completed = "completed";
-
-/** A call from HostCall to its outcome. */
-class Call {
-  readonly position: number;
-  readonly name: string;
-  readonly startedAt: number;
-  readonly inputBytes: number;
-  endedAt = Number.NaN;
-  outputBytes = 0;
-  state: CallState | "open" = "open";
-  code: string | undefined;
-  /** The script sent CancelCall. */
-  cancelled = false;
-  #abort: AbortController | undefined;
-  #aborted: HostError | undefined;
-
-  constructor(position: number, name: string, startedAt: number, inputBytes: number) {
-    this.position = position;
-    this.name = name;
-    this.startedAt = startedAt;
-    this.inputBytes = inputBytes;
-  }
-
-  /** Made when a handler first asks: most never do. */
-  get signal(): AbortSignal {
-    if (this.#abort === undefined) {
-      this.#abort = new AbortController();
-      if (this.#aborted !== undefined) this.#abort.abort(this.#aborted);
-    }
-    return this.#abort.signal;
-  }
-
-  abort(message: string): void {
-    if (this.#aborted !== undefined) return;
-    this.#aborted = new HostError("cancelled", message);
-    this.#abort?.abort(this.#aborted);
-  }
-}
-
-/** What a handler holds. It keeps the arguments; the record of the call does not. */
-class HandlerCall implements HostCall {
-  readonly position: number;
-  readonly name: string;
-  readonly args: EncodedValue;
-  readonly #call: Call;
-  readonly #keys: { key(position: number): string };
-
-  constructor(call: Call, args: EncodedValue, keys: { key(position: number): string }) {
-    this.position = call.position;
-    this.name = call.name;
-    this.args = args;
-    this.#call = call;
-    this.#keys = keys;
-  }
-
-  get signal(): AbortSignal {
-    return this.#call.signal;
-  }
-
-  get idempotencyKey(): string {
-    return this.#keys.key(this.position);
-  }
-}
 
 type State = "waiting" | "running" | "condemned" | "ended";
 
@@ -160,9 +84,8 @@ const noReport: UsageReport = Object.freeze({
   interrupts: 0,
 });
 
-/** The struct and the set are the same for every activation under the same limits and names. */
+/** The struct is the same for every activation under the same limits. */
 const budgetBytes = new WeakMap<Limits, Buffer>();
-const grantedNames = new WeakMap<readonly string[], ReadonlySet<string>>();
 
 export class Activation<Confinement> implements Waiter {
   readonly request: ActivationRequest;
@@ -173,7 +96,6 @@ export class Activation<Confinement> implements Waiter {
   readonly #clock: Clock;
   readonly #resolve: (result: ActivationResult<Confinement>) => void;
   readonly #onCancel: (activation: Activation<Confinement>) => void;
-  readonly #granted: ReadonlySet<string>;
 
   #state: State = "waiting";
   #port: ActivationPort<Confinement> | null = null;
@@ -198,15 +120,8 @@ export class Activation<Confinement> implements Waiter {
   /** Blocked messages that may still come: one to begin with, and one for each Deliver. */
   #blockedLeft = 1;
 
-  readonly #calls = new Map<number, Call>();
-  #nextPosition = 0;
-  /** Calls without an outcome; the worker counts a cancelled one until it is answered, too. */
-  #open = 0;
-  #keyPrefix: string | undefined;
-
-  #lines: ConsoleLine[] | null = null;
-  #outputBytes = 0;
-  #linesTruncated = false;
+  #calls: HostCalls | null = null;
+  #log: ConsoleLog | null = null;
   #warnings: readonly WarningData[] = noWarnings;
   #value: EncodedValue | undefined;
   #scriptError: ScriptErrorData | undefined;
@@ -229,16 +144,10 @@ export class Activation<Confinement> implements Waiter {
     this.#resolve = resolve;
     this.#onCancel = onCancel;
     this.#guestClock = request.clock.epochMs;
-    let granted = grantedNames.get(request.names);
-    if (granted === undefined) {
-      granted = new Set(request.names);
-      grantedNames.set(request.names, granted);
-    }
-    this.#granted = granted;
     const { signal } = request;
     if (signal !== undefined) {
       this.#abortListener = () => this.#onCancel(this);
-      signal.addEventListener("abort", this.#abortListener, { once: true });
+      watch(signal, this.#abortListener);
     }
   }
 
@@ -344,10 +253,11 @@ export class Activation<Confinement> implements Waiter {
   frame(frame: Frame): boolean {
     switch (frame.type) {
       case messageType.HostCall:
-        this.#hostCall(frame);
+        this.#resume();
+        this.#hostCalls().take(frame);
         return false;
       case messageType.CancelCall:
-        this.#cancelCall(frame);
+        this.#hostCalls().cancel(frame);
         return false;
       case messageType.Console:
         this.#console(frame);
@@ -371,13 +281,7 @@ export class Activation<Confinement> implements Waiter {
     if (this.#state !== "running") return;
     const { limits } = this.request;
     if (now >= this.#wallAt) {
-      this.condemn({
-        status: "budget_exceeded",
-        reason: "wall",
-        message: `the activation took longer than wallMs (${limits.wallMs} ms)`,
-        limit: limits.wallMs,
-        used: Math.round(now - this.#startedAt),
-      });
+      this.condemn(wallExceeded(limits, now - this.#startedAt));
       const unsent = this.#port?.unsentBytes ?? 0;
       if (unsent > 0) this.#evidence.push(`not_reading: the worker had not taken ${unsent} bytes`);
       return;
@@ -397,7 +301,7 @@ export class Activation<Confinement> implements Waiter {
     this.#state = "condemned";
     this.#verdict = verdict;
     this.#endedAt = this.#clock.monotonicMs();
-    this.#abortCalls(verdict.message);
+    this.#calls?.abandon(verdict.message, this.#endedAt);
     this.#port?.kill();
   }
 
@@ -411,7 +315,7 @@ export class Activation<Confinement> implements Waiter {
     else this.#evidence.push(...evidence);
     if (this.#state === "running") {
       this.#endedAt = this.#clock.monotonicMs();
-      this.#abortCalls("the worker ended");
+      this.#calls?.abandon("the worker ended", this.#endedAt);
     }
     this.#cpuEndUs = cpuUs ?? this.#cpuStartUs;
     this.#end();
@@ -423,150 +327,32 @@ export class Activation<Confinement> implements Waiter {
     this.#end();
   }
 
-  // -------------------------------------------------------------------------------------------------------------- host calls
+  // -------------------------------------------------------------------------------------------------- calls, console, time
 
-  #hostCall(frame: Frame): void {
-    const { position, name } = parseHostCall(frame.header);
-    const { limits } = this.request;
-    // Ascending, with a gap for every call that the script cancelled before the worker could send it.
-    if (position < this.#nextPosition) {
-      throw new Violation("bad_position", `host call ${position} came after call ${this.#nextPosition - 1}`);
-    }
-    if (!this.#granted.has(name))
-      throw new Violation("not_granted", "a host call by a name that was not granted");
-    if (position >= limits.hostCalls) {
-      throw new Violation("too_many_calls", `more host calls than hostCalls (${limits.hostCalls})`);
-    }
-    if (this.#open >= limits.inFlight) {
-      throw new Violation("too_many_calls", `more unanswered host calls than inFlight (${limits.inFlight})`);
-    }
-    const args = ownedValue(frame.value());
-    const call = new Call(position, name, this.#clock.monotonicMs(), sizeOfValue(args));
-    this.#calls.set(position, call);
-    this.#nextPosition = position + 1;
-    this.#open += 1;
-    this.#resume();
-    let answer: Promise<CallOutcome> | CallOutcome;
-    try {
-      answer = this.request.onHostCall(new HandlerCall(call, args, this));
-    } catch (thrown) {
-      this.#settleCall(call, failed(thrown));
-      return;
-    }
-    if (isPromise(answer)) {
-      answer.then(
-        (outcome) => this.#settleCall(call, outcome),
-        (thrown: unknown) => this.#settleCall(call, failed(thrown)),
-      );
-    } else {
-      this.#settleCall(call, answer);
-    }
+  #hostCalls(): HostCalls {
+    this.#calls ??= new HostCalls(this.request, this.#clock, (call, outcome) => this.#outcome(call, outcome));
+    return this.#calls;
   }
 
-  /** The idempotency key of a position. */
-  key(position: number): string {
-    this.#keyPrefix ??= this.request.callKeyPrefix ?? randomUUID();
-    return `${this.#keyPrefix}.${position}`;
-  }
-
-  #settleCall(call: Call, given: CallOutcome): void {
-    // Late: the activation has ended, and the call's record says so already.
-    if (this.#state !== "running" || call.state !== "open") return;
-    const outcome = this.#checkedOutcome(given);
-    call.endedAt = this.#clock.monotonicMs();
-    this.#open -= 1;
+  #outcome(call: Call, outcome: CallOutcome): void {
     const { activations } = this.#port ?? unreachable();
-    const clock = this.#clockNow();
-    if (outcome.ok) {
-      call.state = "done";
-      call.outputBytes = sizeOfValue(outcome.value);
-    } else {
-      call.state = outcome.error.code === "cancelled" ? "cancelled" : "failed";
-      call.code = outcome.error.code;
-    }
-    const base = { activation: activations, kind: "call", position: call.position, clock } as const;
+    const base = {
+      activation: activations,
+      kind: "call",
+      position: call.position,
+      clock: this.#clockNow(),
+    } as const;
+    const type = messageType.Deliver;
     this.#deliver(
       outcome.ok
-        ? encodeFrame({
-            type: messageType.Deliver,
-            header: deliverHeader({ ...base, ok: true }),
-            value: outcome.value,
-          })
-        : encodeFrame({
-            type: messageType.Deliver,
-            header: deliverHeader({ ...base, ok: false, error: outcome.error }),
-          }),
+        ? encodeFrame({ type, header: deliverHeader({ ...base, ok: true }), value: outcome.value })
+        : encodeFrame({ type, header: deliverHeader({ ...base, ok: false, error: outcome.error }) }),
     );
   }
 
-  /** What a handler answered, bounded; a handler that answers nonsense is a bug of the host and tells the script nothing. */
-  #checkedOutcome(given: CallOutcome): CallOutcome {
-    const { limits } = this.request;
-    try {
-      if (given.ok === true) {
-        const { text, attachments, devalue } = given.value;
-        if (typeof text !== "string" || typeof devalue !== "boolean") return failed(undefined);
-        // Three bytes a character at most, so most texts need no counting.
-        const textBytes = text.length * 3 <= limits.valueBytes ? 0 : Buffer.byteLength(text);
-        if (textBytes > limits.valueBytes) {
-          return tooLarge(
-            `the result of the call has ${textBytes} bytes; valueBytes is ${limits.valueBytes}`,
-          );
-        }
-        const bodyBytes = sumOf(attachments);
-        if (bodyBytes > limits.bodyBytes) {
-          return tooLarge(
-            `the binary parts of the result have ${bodyBytes} bytes; bodyBytes is ${limits.bodyBytes}`,
-          );
-        }
-        return given;
-      }
-      const { code, message, retryable } = given.error;
-      if (typeof code !== "string" || typeof message !== "string" || typeof retryable !== "boolean")
-        return failed(undefined);
-      return given;
-    } catch (thrown) {
-      return failed(thrown);
-    }
-  }
-
-  #cancelCall(frame: Frame): void {
-    const { position } = parseCancelCall(frame.text);
-    const call = this.#calls.get(position);
-    if (call === undefined || call.cancelled) {
-      throw new Violation("bad_position", `a cancellation of call ${position}, which is not open`);
-    }
-    call.cancelled = true;
-    // An outcome may be on its way already.
-    if (call.state === "open") call.abort("the script cancelled the call");
-  }
-
-  #abortCalls(why: string): void {
-    if (this.#open === 0) return;
-    for (const call of this.#calls.values()) {
-      if (call.state !== "open") continue;
-      call.state = "unknown";
-      call.endedAt = this.#endedAt;
-      call.abort(why);
-    }
-  }
-
-  // ------------------------------------------------------------------------------------------------------- console and time
-
   #console(frame: Frame): void {
-    const header = parseConsole(frame.text);
-    const { outputBytes } = this.request.limits;
-    const bytes = Buffer.byteLength(header.text);
-    this.#outputBytes += bytes + consoleLineBytes;
-    if (this.#outputBytes > outputBytes * 2 + consoleSlackBytes) {
-      throw new Violation("unexpected_message", "console output went on far beyond outputBytes");
-    }
-    this.#lines ??= [];
-    this.#lines.push(header);
-    this.#tell(header);
-  }
-
-  #tell(line: ConsoleHeader): void {
+    this.#log ??= new ConsoleLog(this.request.limits.outputBytes);
+    const line = this.#log.take(frame);
     this.request.onConsole?.(line);
   }
 
@@ -576,7 +362,7 @@ export class Activation<Confinement> implements Waiter {
     if (this.#blockedLeft < 0)
       throw new Violation("unexpected_message", "Blocked again although nothing was delivered");
     // It was sent before the worker saw an outcome that is on its way: another message follows that one.
-    if (openCalls > this.#open) return;
+    if (openCalls > (this.#calls?.open ?? 0)) return;
     this.#blocked = true;
     this.#timerAt = Number.POSITIVE_INFINITY;
     if (nextTimerAt !== null) this.#awaitTimer(nextTimerAt, openCalls);
@@ -646,13 +432,7 @@ export class Activation<Confinement> implements Waiter {
     const usedMs = ((this.#port?.cpuUs() ?? this.#cpuStartUs) - this.#cpuStartUs) / 1000;
     const left = cpuMs + cpuGraceMs - usedMs;
     if (left <= 0) {
-      this.condemn({
-        status: "budget_exceeded",
-        reason: "cpu",
-        message: `the script used more CPU time than cpuMs (${cpuMs} ms)`,
-        limit: cpuMs,
-        used: Math.round(usedMs),
-      });
+      this.condemn(cpuExceeded(this.request.limits, usedMs));
       return true;
     }
     this.#cpuCheckAt = now + Math.max(1, left, this.#blocked ? blockedCheckMs : 0);
@@ -672,36 +452,19 @@ export class Activation<Confinement> implements Waiter {
       const value = frame.value(0, -1); // throws missing_value
       this.#value = ownedValue(value);
       this.#warnings = header.warnings;
-      this.#verdict = this.#resultTooLarge(value);
+      this.#verdict = resultVerdict(value, this.request.limits);
       if (this.#verdict !== null) this.#value = undefined;
     } else {
       if (frame.hasValue) throw new ProtocolError("unexpected_value", "Finished");
       this.#warnings = header.warnings ?? noWarnings;
-      this.#verdict = finishedVerdict(header);
+      this.#verdict = finishedVerdict(header, this.request.limits, this.#report.heapPeakBytes);
       if (header.status === "script_error") this.#scriptError = header.error;
     }
     this.#endAlive("the script ended before the call did");
   }
 
-  /** The worker bounds its own result; this is for one that does not. */
-  #resultTooLarge(value: EncodedValue): Verdict | null {
-    const { resultBytes, bodyBytes } = this.request.limits;
-    const text = Buffer.byteLength(value.text);
-    const bodies = sumOf(value.attachments);
-    if (text <= resultBytes && bodies <= bodyBytes) return null;
-    const [name, limit, used] =
-      text > resultBytes ? ["resultBytes", resultBytes, text] : ["bodyBytes", bodyBytes, bodies];
-    return {
-      status: "budget_exceeded",
-      reason: "result_size",
-      message: `the result has ${used} bytes; ${name} is ${limit}`,
-      limit: Number(limit),
-      used: Number(used),
-    };
-  }
-
   #refused(frame: Frame): void {
-    if (this.#calls.size > 0) throw new ProtocolError("unexpected_message", "Refused after host calls");
+    if (this.#calls !== null) throw new ProtocolError("unexpected_message", "Refused after host calls");
     const { error } = parseRefused(frame.text);
     this.#endReport(frame);
     this.#started = false;
@@ -722,14 +485,15 @@ export class Activation<Confinement> implements Waiter {
     this.#endedAt = this.#clock.monotonicMs();
     this.#cpuEndUs = this.#port?.cpuUs() ?? this.#cpuStartUs;
     this.#state = "condemned";
-    this.#abortCalls(why);
+    this.#calls?.abandon(why, this.#endedAt);
   }
 
   #end(): void {
     if (this.#state === "ended") return;
     this.#state = "ended";
     if (this.#abortListener !== null) {
-      this.request.signal?.removeEventListener("abort", this.#abortListener);
+      const { signal } = this.request;
+      if (signal !== undefined) unwatch(signal, this.#abortListener);
       this.#abortListener = null;
     }
     this.#resolve(this.#result());
@@ -740,20 +504,19 @@ export class Activation<Confinement> implements Waiter {
     const verdict = this.#verdict;
     const end = this.#endedAt;
     const shared = {
-      logs: this.#lines ?? noLines,
-      logsTruncated: this.#linesTruncated,
+      logs: this.#log?.lines ?? noLines,
+      logsTruncated: this.#log?.truncated ?? false,
       warnings: this.#warnings,
       usage: {
         cpuMs: Math.max(0, this.#cpuEndUs - this.#cpuStartUs) / 1000,
         wallMs: milliseconds(end - this.#startedAt),
         heapPeakBytes: this.#report.heapPeakBytes,
-        hostCalls: this.#calls.size,
+        hostCalls: this.#calls?.size ?? 0,
         bytesIn: this.#bytesIn,
         bytesOut: this.#bytesOut,
         queuedMs: milliseconds(this.#startedAt - this.enqueuedAt),
       },
-      calls:
-        this.#calls.size === 0 ? noCalls : Array.from(this.#calls.values(), (call) => this.#record(call)),
+      calls: this.#calls?.records() ?? noCalls,
       started: this.#started,
       confinement: port?.confinement ?? null,
       worker: port === null ? null : { pid: port.pid, activations: port.activations },
@@ -785,84 +548,10 @@ export class Activation<Confinement> implements Waiter {
       ...(fact === undefined ? {} : { fact }),
     };
   }
-
-  #record(call: Call): CallRecord {
-    return {
-      position: call.position,
-      name: call.name,
-      // Every call is settled or marked unknown before a result is made.
-      state: call.state === "open" ? "unknown" : call.state,
-      ...(call.code === undefined ? {} : { code: call.code }),
-      durationMs: milliseconds(call.endedAt - call.startedAt),
-      inputBytes: call.inputBytes,
-      outputBytes: call.outputBytes,
-      idempotencyKey: this.key(call.position),
-    };
-  }
-}
-
-/** What no correct worker does; `reason` is one of the outcome table's for `violation`. */
-export class Violation extends Error {
-  override readonly name = "Violation";
-  readonly reason: "bad_position" | "not_granted" | "too_many_calls" | "unexpected_message";
-
-  constructor(reason: Violation["reason"], message: string) {
-    super(message);
-    this.reason = reason;
-  }
-}
-
-function finishedVerdict(header: Exclude<FinishedHeader, { status: "completed" }>): Verdict {
-  if (header.status === "budget_exceeded") {
-    const { reason, limit, used } = header;
-    return { status: "budget_exceeded", reason, message: `the limit for ${reason} was reached`, limit, used };
-  }
-  const reason = header.code ?? "uncaught";
-  return { status: reason === "denied" ? "denied" : "script_error", reason, message: header.error.message };
-}
-
-function failed(thrown: unknown): CallOutcome {
-  return { ok: false, error: hostErrorData(thrown) };
-}
-
-function tooLarge(message: string): CallOutcome {
-  const error: HostErrorData = { code: "result_too_large", message, retryable: false };
-  return { ok: false, error };
-}
-
-function isPromise(answer: Promise<CallOutcome> | CallOutcome): answer is Promise<CallOutcome> {
-  return (
-    typeof answer === "object" && answer !== null && "then" in answer && typeof answer.then === "function"
-  );
-}
-
-function sumOf(attachments: readonly Uint8Array[]): number {
-  let sum = 0;
-  for (const bytes of attachments) sum += bytes.byteLength;
-  return sum;
-}
-
-function sizeOfValue(value: EncodedValue): number {
-  return Buffer.byteLength(value.text) + (value.attachments.length === 0 ? 0 : sumOf(value.attachments));
-}
-
-/** Attachments of a frame are views of memory that the next read overwrites. */
-function ownedValue(value: EncodedValue): EncodedValue {
-  if (value.attachments.length === 0) return value;
-  return {
-    text: value.text,
-    devalue: value.devalue,
-    attachments: value.attachments.map((bytes) => new Uint8Array(bytes)),
-  };
 }
 
 function hex(seed: Uint8Array): string {
   return Buffer.from(seed.buffer, seed.byteOffset, seed.byteLength).toString("hex");
-}
-
-/** Three digits are what the clocks give. */
-function milliseconds(value: number): number {
-  return Math.max(0, Math.round(value * 1000) / 1000);
 }
 
 function unreachable(): never {

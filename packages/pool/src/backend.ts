@@ -20,6 +20,8 @@ export interface WorkerProcess {
   reap(): ProcessExit | null;
   /** CPU time used so far, the final figure after `reap`; null when it cannot be read. */
   cpuUs(): number | null;
+  /** Private memory that it occupies now; null when it cannot be read. */
+  privateBytes(): number | null;
 }
 
 export interface PipeHandlers {

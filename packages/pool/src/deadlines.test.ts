@@ -71,6 +71,16 @@ describe("Deadlines", () => {
     ]);
   });
 
+  it("lets everything be read first when the event loop was held up", () => {
+    const { clock, deadlines, fired, named } = harness();
+    const late = named("late");
+    const answered = named("answered");
+    deadlines.set(late, 10);
+    deadlines.set(answered, 10);
+    clock.heldUpUntil(500, () => deadlines.drop(answered));
+    expect(fired).toEqual([["late", 500]]);
+  });
+
   it("leaves no timer and fires nothing after it is closed", () => {
     const { clock, deadlines, fired, named } = harness();
     deadlines.set(named("a"), 10);

@@ -2,12 +2,14 @@
  * The supervisor of workers: `createPool` from a sandbox plan. What the command line, codemode and the bench use.
  */
 import type { SandboxPlan, WorkerConfinement } from "@flowcell/sandbox";
-import { Pool, type PoolOptions } from "./pool.js";
+import { Pool } from "./pool.js";
+import type { PoolOptions } from "./pool-options.js";
 import { systemBackend } from "./system-backend.js";
 
 export type { ProcessExit, WorkerBackend, WorkerProcess } from "./backend.js";
 export type { FlowDeaths } from "./counters.js";
-export { Pool, type PoolEvent, type PoolHealth, type PoolOptions } from "./pool.js";
+export { Pool } from "./pool.js";
+export type { PoolEvent, PoolHealth, PoolOptions } from "./pool-options.js";
 export type {
   ActivationError,
   ActivationRequest,

@@ -1,6 +1,8 @@
 // Who gets a worker, who waits, who is refused: the pool over fake workers and a fake clock.
+import { getEventListeners } from "node:events";
 import { afterEach, describe, expect, it } from "vitest";
-import { Pool, type PoolEvent, type PoolOptions } from "./pool.js";
+import { Pool } from "./pool.js";
+import type { PoolEvent, PoolOptions } from "./pool-options.js";
 import { FakeClock, ticks } from "./testing/fake-clock.js";
 import {
   FakeBackend,
@@ -160,7 +162,7 @@ describe("leases", () => {
       spares: 1,
       workersMax: 4,
       idleMs: 1000,
-      idleCheckMs: 10_000,
+      inspectMs: 10_000,
     });
     await rest(clock);
     start("a", "x");
@@ -189,7 +191,6 @@ describe("leases", () => {
     worker.end({ status: "budget_exceeded", reason: "memory", limit: 10, used: 11 });
     await ticks();
     expect(outcome(run.result)).toBe("budget_exceeded/memory");
-    expect(run.result?.error).toMatchObject({ limit: 10, used: 11 });
     expect(worker.killed).toBe(true);
   });
 });
@@ -453,7 +454,7 @@ describe("idle workers", () => {
   });
 
   it("kills one that burns CPU time, forgives what a reset costs, and looks again and again", async () => {
-    const { clock, backend, pool, start } = harness({ spares: 1, idleCheckMs: 1000 });
+    const { clock, backend, pool, start } = harness({ spares: 1, inspectMs: 1000 });
     await rest(clock);
     start("a", "x");
     const worker = only(backend.running("x"));
@@ -470,14 +471,34 @@ describe("idle workers", () => {
     expect(backend.live.length).toBe(1);
   });
 
-  it("replaces a spare that died", async () => {
+  it("replaces a spare that died, after a pause, so that one which always dies is not restarted for ever", async () => {
     const { clock, backend, pool } = harness({ spares: 1 });
     await rest(clock);
     backend.workers[0]?.die({ signal: "SIGKILL" });
     await rest(clock);
+    expect(backend.live.length).toBe(0);
+    clock.advance(250);
+    await rest(clock);
     expect(backend.live.length).toBe(1);
     expect(pool.health().workers).toMatchObject({ total: 1, spare: 1 });
     expect(pool.health().deaths).toEqual({ SIGKILL: 1 });
+  });
+});
+
+describe("running workers", () => {
+  it("are killed when the process occupies more than its engine may use, and not before", async () => {
+    const { clock, backend, pool, start } = harness({ spares: 0, inspectMs: 1000 });
+    const run = start("a", "x");
+    await rest(clock);
+    const worker = only(backend.running("x"));
+    worker.memory = testRequest("a", "").limits.heapBytes + (90 << 20);
+    clock.advance(3000);
+    expect(worker.killed).toBe(false);
+    worker.memory += 10 << 20;
+    clock.advance(1000);
+    await rest(clock);
+    expect(outcome(run.result)).toBe("violation/memory");
+    expect(pool.health().violations).toEqual({ memory: 1 });
   });
 });
 
@@ -513,6 +534,24 @@ describe("close", () => {
     await ticks();
     expect(outcome(after.result)).toBe("cancelled/closing");
     expect(pool.health()).toMatchObject({ closed: true, waiting: 0, workers: { total: 0 } });
+  });
+
+  it("does not begin what is asked for while it closes", async () => {
+    const { clock, backend, pool, start } = harness({ spares: 0, workersMax: 2 });
+    const again: ReturnType<typeof start>[] = [];
+    const running = start("a", "runs", {
+      onHostCall(call) {
+        call.signal.addEventListener("abort", () => again.push(start("b", "again")));
+        return new Promise(() => {});
+      },
+    });
+    await rest(clock);
+    only(backend.running("runs")).send(hostCall(0, "slow"));
+    await pool.close();
+    await ticks();
+    expect(outcome(running.result)).toBe("cancelled/closing");
+    expect(again.map(({ result }) => outcome(result))).toEqual(["cancelled/closing"]);
+    expect(backend.workers.length).toBe(1);
   });
 
   it("waits for a process that takes its time to die", async () => {
@@ -555,6 +594,40 @@ describe("requests and options", () => {
     await rest(clock);
     expect(results.map(({ result }) => outcome(result))).toEqual(wrong.map(([expected]) => expected));
     expect(backend.workers).toEqual([]);
+  });
+
+  it("refuses a request that is none, and goes on", async () => {
+    const { clock, backend, pool, start } = harness({ spares: 0 });
+    const nonsense = [
+      { input: undefined },
+      { script: 7 },
+      { limits: null },
+      { names: "x" },
+      { seed: "x" },
+    ] as object[];
+    const results = nonsense.map((more) => start("a", "x", more));
+    await rest(clock);
+    for (const { result } of results) expect(outcome(result)).toMatch(/^invalid_input\/(request|limits)$/);
+    const broken = start("a", "x", { seed: { byteLength: 32 } as Uint8Array });
+    await rest(clock);
+    expect(outcome(broken.result)).toBe("internal/bug");
+    start("a", "good");
+    await rest(clock);
+    only(backend.running("good")).finish();
+    await rest(clock);
+    expect(pool.health().workers.running).toBe(0);
+  });
+
+  it("shares one listener among the activations that carry one signal", async () => {
+    const { clock, start } = harness({ spares: 0, workersMax: 1 });
+    const cancel = new AbortController();
+    const runs = Array.from({ length: 30 }, (_, n) => start(`f${n}`, "x", { signal: cancel.signal }));
+    await rest(clock);
+    expect(getEventListeners(cancel.signal, "abort").length).toBe(1);
+    cancel.abort();
+    await rest(clock);
+    expect(new Set(runs.map(({ result }) => outcome(result)))).toEqual(new Set(["cancelled/caller"]));
+    expect(getEventListeners(cancel.signal, "abort").length).toBe(0);
   });
 
   it("refuses options that are unknown or out of range, by name", () => {

@@ -13,116 +13,32 @@
  * its Welcome was accepted; every request is answered once; a waiter that gave up never starts; when nothing runs and
  * nobody waits, nothing here keeps the Node process alive; after `close` there is no process, timer or descriptor.
  */
-import { availableParallelism } from "node:os";
 import { Activation } from "./activation.js";
 import { type ProcessExit, StartError, type WorkerBackend } from "./backend.js";
 import { StartBackoff } from "./backoff.js";
 import { type Clock, KeepAlive, systemClock } from "./clock.js";
-import { Counters, type FlowDeaths } from "./counters.js";
+import { Counters } from "./counters.js";
 import { Deadline, Deadlines } from "./deadlines.js";
 import { deathKind, describeExit } from "./death.js";
+import {
+  type PoolEvent,
+  type PoolHealth,
+  type PoolOptions,
+  type ResolvedOptions,
+  resolveOptions,
+} from "./pool-options.js";
 import { requestProblem } from "./request.js";
 import type { ActivationRequest, ActivationResult, Verdict } from "./types.js";
 import { WaitingRoom } from "./waiting-room.js";
 import { type Refusal, Worker, type WorkerOwner, type WorkerState } from "./worker.js";
 
-export interface PoolOptions {
-  /** Blank workers kept ready. Default 1. */
-  readonly spares?: number;
-  /** Processes at any time, of every kind. Default four for each processor. */
-  readonly workersMax?: number;
-  /** Processes that start at the same time. Default two for each processor. */
-  readonly startingMax?: number;
-  /** Waiting activations of one flow. Default 256. */
-  readonly queueMax?: number;
-  /** Waiting activations of all flows. Default 4,096. */
-  readonly queueTotalMax?: number;
-  /** How long an activation waits for a worker when its request does not say. Default 60 s. */
-  readonly queueDeadlineMs?: number;
-  /** From the start of a process to its Welcome. Default 5 s. */
-  readonly startDeadlineMs?: number;
-  /** Activations after which a worker is retired. Default 256. */
-  readonly activationsMax?: number;
-  /** Idle time after which a worker is retired. Default ten minutes. */
-  readonly idleMs?: number;
-  /** How often idle workers' CPU clocks are read. Default 1 s. */
-  readonly idleCheckMs?: number;
-  /** Told of what operators should see: refused starts, killed and lost workers, our own bugs. Must not throw. */
-  readonly onEvent?: (event: PoolEvent) => void;
-}
-
-export type PoolEvent =
-  | {
-      readonly kind: "start_refused";
-      readonly pid: number | null;
-      readonly refusal: Refusal;
-      readonly retryInMs: number;
-    }
-  | {
-      readonly kind: "violation";
-      readonly pid: number;
-      readonly flow: string | null;
-      readonly verdict: Verdict;
-    }
-  | { readonly kind: "lost"; readonly pid: number; readonly flow: string | null; readonly message: string }
-  | { readonly kind: "bug"; readonly pid: number; readonly error: unknown };
-
-export interface PoolHealth {
-  readonly workers: {
-    readonly total: number;
-    readonly starting: number;
-    readonly spare: number;
-    readonly idle: number;
-    readonly running: number;
-    readonly dying: number;
-  };
-  readonly waiting: number;
-  /** Flows that have a worker or a waiter. */
-  readonly flows: Readonly<
-    Record<string, { readonly workers: number; readonly idle: number; readonly waiting: number }>
-  >;
-  /** Since the pool was made. */
-  readonly activations: number;
-  readonly started: number;
-  readonly retired: number;
-  /** By reason and fact: `welcome_refused/landlockAbi`. */
-  readonly startsRefused: Readonly<Record<string, number>>;
-  /** By reason. */
-  readonly violations: Readonly<Record<string, number>>;
-  /** Results that are not `completed`: `budget_exceeded/wall`. */
-  readonly outcomes: Readonly<Record<string, number>>;
-  /** Workers that ended by themselves, by how. */
-  readonly deaths: Readonly<Record<string, number>>;
-  readonly deathsByFlow: Readonly<Record<string, FlowDeaths>>;
-  readonly starts: {
-    readonly failuresInARow: number;
-    readonly retryInMs: number;
-    readonly lastRefusal: Refusal | null;
-  };
-  readonly closed: boolean;
-}
-
 /** A waiting flow is passed over for at most this long by flows whose own worker is at hand. */
 const turnMs = 20;
-/** CPU time that an idle worker may use between two looks; resetting a large heap comes before the first. */
-const idleCpuUsMax = 20_000;
+
 /** Failed starts in a row after which nobody waits for the next one any more. */
 const repeatedFailures = 3;
 /** Scripts shorter than this are encoded anew each time. */
 const scriptKeptChars = 512;
-
-interface ResolvedOptions {
-  readonly spares: number;
-  readonly workersMax: number;
-  readonly startingMax: number;
-  readonly queueMax: number;
-  readonly queueTotalMax: number;
-  readonly queueDeadlineMs: number;
-  readonly startDeadlineMs: number;
-  readonly activationsMax: number;
-  readonly idleMs: number;
-  readonly idleCheckMs: number;
-}
 
 interface FlowState<C> {
   readonly flow: string;
@@ -148,7 +64,7 @@ export class Pool<Confinement> implements WorkerOwner<Confinement> {
   readonly #flows = new Map<string, FlowState<Confinement>>();
   readonly #counters = new Counters();
   readonly #retry = new Deadline(() => this.#pump());
-  readonly #idleCheck = new Deadline(() => this.#checkIdle());
+  readonly #inspection = new Deadline(() => this.#inspect());
   readonly #onExit = (): void => this.#killAll();
   readonly #cancelled = (activation: Activation<Confinement>): void => this.#cancel(activation);
   #starting = 0;
@@ -159,6 +75,7 @@ export class Pool<Confinement> implements WorkerOwner<Confinement> {
   #activations = 0;
   #startedCount = 0;
   #retired = 0;
+  #closed = false;
   #closing: Promise<void> | null = null;
   #allGone: (() => void) | null = null;
   #readyWaiters: ((refusal: Refusal | null) => void)[] = [];
@@ -182,7 +99,6 @@ export class Pool<Confinement> implements WorkerOwner<Confinement> {
   /** Runs a script. Never rejects: whatever happened is in the result. */
   activate(request: ActivationRequest): Promise<ActivationResult<Confinement>> {
     return new Promise((resolve) => {
-      this.#keepAlive.hold();
       const answer = (result: ActivationResult<Confinement>): void => {
         if (result.reason !== undefined) this.#counters.count(`outcome:${result.status}/${result.reason}`);
         this.#keepAlive.release();
@@ -191,13 +107,14 @@ export class Pool<Confinement> implements WorkerOwner<Confinement> {
       const deadlineMs = request.queueDeadlineMs ?? this.#options.queueDeadlineMs;
       const dueAt = this.#clock.monotonicMs() + deadlineMs;
       const activation = new Activation<Confinement>(request, this.#clock, dueAt, answer, this.#cancelled);
+      this.#keepAlive.hold();
       this.#admit(activation);
     });
   }
 
   /** Resolves when the spares are ready: null, or why a start was refused meanwhile. */
   ready(): Promise<Refusal | null> {
-    if (this.#closing !== null) return Promise.resolve(null);
+    if (this.#closed) return Promise.resolve(null);
     if (this.#spares.length >= this.#options.spares) return Promise.resolve(null);
     this.#keepAlive.hold();
     return new Promise((resolve) => {
@@ -210,6 +127,8 @@ export class Pool<Confinement> implements WorkerOwner<Confinement> {
 
   /** Ends everything: waiters and running activations are answered `cancelled`, processes are killed and collected. */
   close(): Promise<void> {
+    // First of all: what is answered now may make somebody ask again.
+    this.#closed = true;
     this.#closing ??= this.#close();
     return this.#closing;
   }
@@ -261,7 +180,7 @@ export class Pool<Confinement> implements WorkerOwner<Confinement> {
         retryInMs: Math.max(0, Math.ceil(this.#backoff.notBefore - now)),
         lastRefusal: this.#lastRefusal,
       },
-      closed: this.#closing !== null,
+      closed: this.#closed,
     };
   }
 
@@ -269,11 +188,11 @@ export class Pool<Confinement> implements WorkerOwner<Confinement> {
 
   #admit(activation: Activation<Confinement>): void {
     const { request } = activation;
-    if (this.#closing !== null) {
+    if (this.#closed) {
       activation.refuse("closed");
       return;
     }
-    const wrong = requestProblem(request);
+    const wrong = checkedRequest(request);
     if (wrong !== null) {
       activation.refuseWith(wrong);
       return;
@@ -346,12 +265,15 @@ export class Pool<Confinement> implements WorkerOwner<Confinement> {
       return;
     }
     this.#pumping = true;
-    do {
-      this.#pumpAgain = false;
-      this.#serve();
-      this.#startMore();
-    } while (this.#pumpAgain);
-    this.#pumping = false;
+    try {
+      do {
+        this.#pumpAgain = false;
+        this.#serve();
+        this.#startMore();
+      } while (this.#pumpAgain);
+    } finally {
+      this.#pumping = false;
+    }
     this.#announceReady();
   }
 
@@ -385,15 +307,14 @@ export class Pool<Confinement> implements WorkerOwner<Confinement> {
       }
     }
     if (oldest === undefined) {
-      if (!waited)
-        this.#deadlines.set(this.#retry, Math.min(this.#retry.dueAt, activation.enqueuedAt + turnMs));
+      if (!waited) this.#retryAt(activation.enqueuedAt + turnMs);
       return;
     }
     this.#retire(oldest);
   }
 
   #startMore(): void {
-    if (this.#closing !== null) return;
+    if (this.#closed) return;
     const { spares, workersMax, startingMax } = this.#options;
     const wanted = (): boolean =>
       this.#starting < startingMax &&
@@ -403,10 +324,14 @@ export class Pool<Confinement> implements WorkerOwner<Confinement> {
     const now = this.#clock.monotonicMs();
     if (now < this.#backoff.notBefore) {
       this.#refuseTooLate();
-      this.#deadlines.set(this.#retry, Math.min(this.#retry.dueAt, this.#backoff.notBefore));
+      this.#retryAt(this.#backoff.notBefore);
       return;
     }
     while (wanted()) if (!this.#startOne()) return;
+  }
+
+  #retryAt(at: number): void {
+    if (at < this.#retry.dueAt) this.#deadlines.set(this.#retry, at);
   }
 
   #startOne(): boolean {
@@ -424,6 +349,7 @@ export class Pool<Confinement> implements WorkerOwner<Confinement> {
     this.#startedCount += 1;
     this.#starting += 1;
     this.#workers.add(worker);
+    this.#planInspection();
     return true;
   }
 
@@ -488,7 +414,6 @@ export class Pool<Confinement> implements WorkerOwner<Confinement> {
   accepted(worker: Worker<Confinement>): void {
     this.#backoff.succeeded();
     this.#spares.push(worker);
-    this.#watchIdle();
     this.#pump();
   }
 
@@ -497,12 +422,11 @@ export class Pool<Confinement> implements WorkerOwner<Confinement> {
   }
 
   finished(worker: Worker<Confinement>): void {
-    if (this.#closing !== null || worker.spent || worker.activations >= this.#options.activationsMax) {
+    if (this.#closed || worker.spent || worker.activations >= this.#options.activationsMax) {
       this.#retire(worker);
       return;
     }
     this.#flowOf(worker).idle.push(worker);
-    this.#watchIdle();
     if (this.#room.size > 0) this.#pump();
   }
 
@@ -513,6 +437,7 @@ export class Pool<Confinement> implements WorkerOwner<Confinement> {
   violated(worker: Worker<Confinement>, verdict: Verdict): void {
     this.#counters.count(`violation:${verdict.reason}`);
     this.#counters.countFlow(worker.flow, "violations");
+    if (worker.flow === null) this.#backoff.failed(this.#clock.monotonicMs());
     this.#onEvent({ kind: "violation", pid: worker.pid, flow: worker.flow, verdict });
   }
 
@@ -531,6 +456,8 @@ export class Pool<Confinement> implements WorkerOwner<Confinement> {
     if (kind === "syscall") this.#counters.countFlow(worker.flow, "sigsysDeaths");
     if (kind === "trap") this.#counters.countFlow(worker.flow, "trapDeaths");
     if (!killed) {
+      // A spare that ends by itself is a start that failed late; without a pause it would be replaced for ever.
+      if (worker.flow === null && worker.accepted) this.#backoff.failed(this.#clock.monotonicMs());
       this.#counters.count(`death:${exit.signal ?? (exit.code === null ? "unknown" : `exit_${exit.code}`)}`);
       this.#onEvent({ kind: "lost", pid: worker.pid, flow: worker.flow, message: describeExit(exit) });
     }
@@ -551,29 +478,14 @@ export class Pool<Confinement> implements WorkerOwner<Confinement> {
 
   // -------------------------------------------------------------------------------------------------------------- idle and the end
 
-  #watchIdle(): void {
-    if (this.#idleCheck.dueAt !== Number.POSITIVE_INFINITY) return;
-    this.#deadlines.set(this.#idleCheck, this.#clock.monotonicMs() + this.#options.idleCheckMs);
+  #planInspection(): void {
+    if (this.#inspection.dueAt !== Number.POSITIVE_INFINITY) return;
+    this.#deadlines.set(this.#inspection, this.#clock.monotonicMs() + this.#options.inspectMs);
   }
 
-  #checkIdle(): void {
-    let watched = 0;
-    for (const worker of this.#workers) {
-      if (worker.state !== "idle" && worker.state !== "blank") continue;
-      watched += 1;
-      const used = worker.cpuUs();
-      if (used === null) continue;
-      worker.idleCpuUs ??= used;
-      const burnt = used - worker.idleCpuUs;
-      if (burnt > idleCpuUsMax) {
-        worker.punish({
-          reason: "idle_cpu",
-          message: `an idle worker used ${Math.round(burnt / 1000)} ms of CPU time`,
-        });
-      }
-    }
-    if (watched > 0) this.#watchIdle();
-    this.#pump();
+  #inspect(): void {
+    for (const worker of this.#workers) worker.inspect();
+    if (this.#workers.size > 0) this.#planInspection();
   }
 
   #announceReady(): void {
@@ -623,55 +535,17 @@ const livePools = new (class {
   }
 })();
 
-const optionRanges: { readonly [name in keyof ResolvedOptions]: readonly [least: number, most: number] } = {
-  spares: [0, 4096],
-  workersMax: [1, 4096],
-  startingMax: [1, 4096],
-  queueMax: [0, 1_000_000],
-  queueTotalMax: [0, 1_000_000],
-  queueDeadlineMs: [0, 86_400_000],
-  startDeadlineMs: [1, 600_000],
-  activationsMax: [1, 1_000_000],
-  idleMs: [1, 86_400_000],
-  idleCheckMs: [1, 3_600_000],
-};
-
-function resolveOptions(options: PoolOptions): ResolvedOptions {
-  for (const name of Object.keys(options)) {
-    if (name !== "onEvent" && !Object.hasOwn(optionRanges, name)) {
-      throw new RangeError(
-        `unknown pool option ${name}; the options are ${Object.keys(optionRanges).join(", ")}, onEvent`,
-      );
-    }
+/** What is wrong with the request; a field of another type than declared is wrong too. */
+function checkedRequest(request: ActivationRequest): Verdict | null {
+  try {
+    return requestProblem(request);
+  } catch (error) {
+    return {
+      status: "invalid_input",
+      reason: "request",
+      message: `the request is malformed: ${String(error)}`,
+    };
   }
-  const processors = availableParallelism();
-  const workersMax = options.workersMax ?? 4 * processors;
-  const resolved: ResolvedOptions = {
-    spares: options.spares ?? Math.min(1, workersMax),
-    workersMax,
-    startingMax: options.startingMax ?? 2 * processors,
-    queueMax: options.queueMax ?? 256,
-    queueTotalMax: options.queueTotalMax ?? 4096,
-    queueDeadlineMs: options.queueDeadlineMs ?? 60_000,
-    startDeadlineMs: options.startDeadlineMs ?? 5000,
-    activationsMax: options.activationsMax ?? 256,
-    idleMs: options.idleMs ?? 600_000,
-    idleCheckMs: options.idleCheckMs ?? 1000,
-  };
-  for (const [name, [least, most]] of Object.entries(optionRanges)) {
-    const value = resolved[name as keyof ResolvedOptions]; // the table's keys are the options'
-    if (!Number.isInteger(value) || value < least || value > most) {
-      throw new RangeError(
-        `pool option ${name} must be a whole number from ${least} to ${most}, not ${value}`,
-      );
-    }
-  }
-  if (resolved.spares > workersMax) {
-    throw new RangeError(
-      `pool option spares (${resolved.spares}) must not exceed workersMax (${workersMax})`,
-    );
-  }
-  return resolved;
 }
 
 function remove<T>(list: T[], item: T): void {

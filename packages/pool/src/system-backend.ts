@@ -1,7 +1,8 @@
 /**
  * The real backend: launches what the plan says, opens its pipes, lets packages/sandbox judge its Welcome.
  */
-import { LaunchError, NativeMissingError } from "@flowcell/native";
+import { readFileSync } from "node:fs";
+import { LaunchError, type LaunchedWorker, NativeMissingError } from "@flowcell/native";
 import {
   acceptWorker,
   describePlan,
@@ -10,7 +11,7 @@ import {
   type SandboxPlan,
   type WorkerConfinement,
 } from "@flowcell/sandbox";
-import { StartError, type WorkerBackend } from "./backend.js";
+import { type ProcessExit, StartError, type WorkerBackend, type WorkerProcess } from "./backend.js";
 import { openPipes } from "./pipes.js";
 
 /** `launcherPath`: another launcher library than this clone's, for tests that run copies as an ordinary user. */
@@ -21,7 +22,7 @@ export function systemBackend(plan: SandboxPlan, launcherPath?: string): WorkerB
     start(handlers) {
       try {
         const worker = launchPlanned(plan, launcherPath);
-        return { process: worker, pipes: openPipes(worker, handlers) };
+        return { process: new SystemProcess(worker), pipes: openPipes(worker, handlers) };
       } catch (error) {
         throw startError(error);
       }
@@ -33,6 +34,40 @@ export function systemBackend(plan: SandboxPlan, launcherPath?: string): WorkerB
       return { ok: false, reason, fact, message: `${message}; ${remedy}` };
     },
   };
+}
+
+/** A launched worker, and its memory as the kernel counts it. */
+export class SystemProcess implements WorkerProcess {
+  readonly pid: number;
+  readonly #worker: LaunchedWorker;
+
+  constructor(worker: LaunchedWorker) {
+    this.#worker = worker;
+    this.pid = worker.pid;
+  }
+
+  kill(): boolean {
+    return this.#worker.kill();
+  }
+
+  reap(): ProcessExit | null {
+    return this.#worker.reap();
+  }
+
+  cpuUs(): number | null {
+    return this.#worker.cpuUs();
+  }
+
+  /** The pid is the worker's until it is collected, and nobody asks after that. */
+  privateBytes(): number | null {
+    try {
+      const anonymous = /^RssAnon:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${this.pid}/status`, "latin1"));
+      return anonymous === null ? null : Number(anonymous[1]) * 1024;
+    } catch {
+      // Dead, or a procfs that hides other users' processes: the process's own data limit still stands.
+      return null;
+    }
+  }
 }
 
 function startError(error: unknown): StartError {

@@ -14,12 +14,13 @@
  */
 import { type Frame, FrameDecoder, type Limits, ProtocolError } from "@flowcell/protocol";
 import { explainStart } from "@flowcell/sandbox";
-import { type Activation, type ActivationPort, Violation } from "./activation.js";
-import type { PipeHandlers, ProcessExit, StartedWorker, WorkerBackend } from "./backend.js";
+import type { Activation, ActivationPort } from "./activation.js";
+import type { Judgement, PipeHandlers, ProcessExit, StartedWorker, WorkerBackend } from "./backend.js";
 import type { Clock } from "./clock.js";
 import { Deadline, type Deadlines } from "./deadlines.js";
 import { deathVerdict, describeExit } from "./death.js";
 import type { Verdict } from "./types.js";
+import { Violation } from "./violation.js";
 
 export type WorkerState = "starting" | "blank" | "running" | "idle" | "dying" | "dead";
 
@@ -67,6 +68,10 @@ export interface WorkerOptions {
 const deathPatienceMs = 1000;
 /** A process closes its pipe a moment before it can be collected; one that lives on has closed it on purpose. */
 const closedPatienceMs = 50;
+/** CPU time that an idle worker may use after the first look at it; resetting a large heap comes before that. */
+const idleCpuUsMax = 20_000;
+/** What a correct worker can occupy beside its engine's memory: the engine's 64 MiB stack, buffers, its own data. */
+const besideHeapBytesMax = 96 * 1024 * 1024;
 /** Looks without a pause before the first pause: a process that ends is collectable within microseconds. */
 const eagerLooks = 3;
 
@@ -77,8 +82,7 @@ export class Worker<Confinement> implements ActivationPort<Confinement> {
   activation: Activation<Confinement> | null = null;
   /** When it became idle or blank. */
   idleSince = 0;
-  /** CPU clock at the last look at an idle worker; null before the first. */
-  idleCpuUs: number | null = null;
+
   /** It ran out of a limit, or was single use: it must not serve again. */
   spent = false;
 
@@ -93,6 +97,8 @@ export class Worker<Confinement> implements ActivationPort<Confinement> {
   #state: WorkerState = "starting";
   /** The state in which its output ended. */
   #endedAs: WorkerState = "starting";
+  /** CPU clock at the first look since it became idle; null before it. */
+  #idleCpuUs: number | null = null;
   readonly #flush = (): void => this.#flushNow();
   #decoderLimits: Limits | null = null;
   #confinement: Confinement | null = null;
@@ -133,6 +139,11 @@ export class Worker<Confinement> implements ActivationPort<Confinement> {
     return this.#started.process.pid;
   }
 
+  /** Whether its Welcome was ever accepted. */
+  get accepted(): boolean {
+    return this.#confinement !== null;
+  }
+
   get confinement(): Confinement {
     if (this.#confinement === null)
       throw new Error("a worker without an accepted Welcome was used: a bug in the pool");
@@ -170,7 +181,12 @@ export class Worker<Confinement> implements ActivationPort<Confinement> {
       this.#decoder.enter("running", limits);
       this.#decoderLimits = limits;
     }
-    activation.begin(this, script);
+    try {
+      activation.begin(this, script);
+    } catch (error) {
+      this.#condemn(activation, error);
+      return;
+    }
     this.#flushNow();
   }
 
@@ -196,8 +212,36 @@ export class Worker<Confinement> implements ActivationPort<Confinement> {
     this.wakeAt(this.#clock.monotonicMs() + deathPatienceMs);
   }
 
+  /** Looks at what the process uses: CPU time while it has nothing to do, memory while it runs. Called now and then. */
+  inspect(): void {
+    if (this.#state === "idle" || this.#state === "blank") this.#inspectIdle();
+    else if (this.#state === "running") this.#inspectMemory();
+  }
+
+  #inspectIdle(): void {
+    const used = this.cpuUs();
+    if (used === null) return;
+    this.#idleCpuUs ??= used;
+    const burnt = used - this.#idleCpuUs;
+    if (burnt <= idleCpuUsMax) return;
+    const message = `an idle worker used ${Math.round(burnt / 1000)} ms of CPU time`;
+    this.#punish({ reason: "idle_cpu", message });
+  }
+
+  #inspectMemory(): void {
+    const activation = this.activation;
+    const bytes = this.#started.process.privateBytes();
+    if (activation === null || bytes === null) return;
+    const { heapBytes } = activation.request.limits;
+    if (bytes <= heapBytes + besideHeapBytesMax) return;
+    const message = `the process occupies ${bytes} bytes; heapBytes is ${heapBytes}`;
+    const verdict: Verdict = { status: "violation", reason: "memory", message };
+    activation.condemn(verdict);
+    this.#owner.violated(this, verdict);
+  }
+
   /** Kills a blank or idle worker for what it did. */
-  punish(misconduct: Misconduct): void {
+  #punish(misconduct: Misconduct): void {
     this.kill();
     this.#owner.violated(this, { status: "violation", ...misconduct });
   }
@@ -221,7 +265,7 @@ export class Worker<Confinement> implements ActivationPort<Confinement> {
         return;
       case "blank":
       case "idle":
-        this.punish({
+        this.#punish({
           reason: "unexpected_message",
           message: `${chunk.byteLength} bytes of a worker that was not asked anything`,
         });
@@ -258,7 +302,15 @@ export class Worker<Confinement> implements ActivationPort<Confinement> {
       });
       return;
     }
-    const judgement = this.#backend.judge(welcome.text, this.#started.process);
+    let judgement: Judgement<Confinement>;
+    try {
+      judgement = this.#backend.judge(welcome.text, this.#started.process);
+    } catch (error) {
+      this.#owner.failed(this, error);
+      const message = `the worker could not be judged: ${String(error)}`;
+      this.#refuse({ reason: "observation_failed", fact: "exception", message });
+      return;
+    }
     if (!judgement.ok) {
       const { reason, fact, message } = judgement;
       this.#refuse({ reason, fact, message });
@@ -307,7 +359,7 @@ export class Worker<Confinement> implements ActivationPort<Confinement> {
     this.activation = null;
     if (evidence !== null) {
       activation.settle(`violation/unexpected_message: ${evidence}`);
-      this.punish({ reason: "unexpected_message", message: evidence });
+      this.#punish({ reason: "unexpected_message", message: evidence });
       return;
     }
     this.spent ||= activation.endsWorker;
@@ -357,7 +409,7 @@ export class Worker<Confinement> implements ActivationPort<Confinement> {
 
   #becomeIdle(): void {
     this.idleSince = this.#clock.monotonicMs();
-    this.idleCpuUs = null;
+    this.#idleCpuUs = null;
     // A spare waits for as long as it takes.
     this.wakeAt(this.flow === null ? Number.POSITIVE_INFINITY : this.idleSince + this.#options.idleMs);
   }

@@ -46,6 +46,18 @@ export class FakeClock implements Clock {
     }
     this.#now = end;
   }
+
+  /** The event loop stands still until then: timers fire late, then `reads` runs, then what was put off for after it. */
+  heldUpUntil(now: number, reads: () => void): void {
+    this.#now = now;
+    const late = [...this.#timers].filter(({ at }) => at <= now);
+    for (const timer of late) {
+      this.#timers.delete(timer);
+      timer.fire();
+    }
+    reads();
+    this.advance(0);
+  }
 }
 
 /** Lets every promise reaction that is due run, without moving any clock. */

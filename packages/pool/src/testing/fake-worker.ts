@@ -52,6 +52,7 @@ export class FakeWorker implements WorkerProcess, WorkerPipes {
   closed = false;
   unsentBytes = 0;
   cpu = 0;
+  memory = 0;
   /** Whether a kill ends it at once; a test that looks at the time between sets it to false. */
   diesAtOnce = true;
   #exit: ProcessExit | null = null;
@@ -75,6 +76,10 @@ export class FakeWorker implements WorkerProcess, WorkerPipes {
 
   cpuUs(): number {
     return this.#exit?.cpuUs ?? this.cpu;
+  }
+
+  privateBytes(): number {
+    return this.memory;
   }
 
   write(bytes: Buffer): void {
