@@ -1,13 +1,25 @@
+// Bundling, the fence and stacks, with the scripts run in the engine itself.
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { getQuickJS } from "quickjs-emscripten";
 import { afterAll, describe, expect, test } from "vitest";
-import { runInEngine } from "./engine.test-util.js";
-import { type BundleFailure, bundleFile, bundleSource, mapStack, type Script } from "./index.js";
+import {
+  type BundleFailure,
+  bundleFile,
+  bundleSource,
+  mapStack,
+  type Script,
+  scriptFileName,
+} from "./index.js";
 
 const limits = { sourceBytes: 1024 * 1024 };
 const root = mkdtempSync(join(tmpdir(), "bundle-"));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+type EngineOutcome =
+  | { readonly ok: true; readonly value: unknown }
+  | { readonly ok: false; readonly name: string; readonly message: string; readonly stack: string };
 
 let folders = 0;
 
@@ -45,6 +57,36 @@ async function stackOf(files: Record<string, string>): Promise<string> {
   const outcome = await runInEngine(script.text);
   if (outcome.ok) throw new Error("expected the script to fail");
   return mapStack(outcome.stack, script.map).stack;
+}
+
+/**
+ * Runs a script in the engine that the worker is made from, as WebAssembly inside this process: evaluates the expression
+ * and calls the default export the way the worker does, without any of its comforts.
+ */
+async function runInEngine(script: string, input: unknown = null): Promise<EngineOutcome> {
+  const engine = await getQuickJS();
+  const context = engine.newContext();
+  try {
+    context.setProp(context.global, "input", context.newString(JSON.stringify(input)));
+    const loaded = context.evalCode(script, scriptFileName);
+    if (loaded.error !== undefined) return failure(context.dump(loaded.error));
+    context.setProp(context.global, "start", loaded.value);
+    const driver = `globalThis.outcome = undefined;
+      const settle = (outcome) => { globalThis.outcome = JSON.stringify(outcome); };
+      const fail = (e) => settle({ ok: false, name: String(e.name), message: String(e.message), stack: String(e.stack) });
+      try { Promise.resolve(start().default(JSON.parse(input), {})).then((value) => settle({ ok: true, value }), fail); }
+      catch (e) { fail(e); }`;
+    context.unwrapResult(context.evalCode(driver, "driver.js")).dispose();
+    context.runtime.executePendingJobs();
+    const outcome: unknown = JSON.parse(context.getString(context.getProp(context.global, "outcome")));
+    return outcome as EngineOutcome; // written by the driver above in this shape
+  } finally {
+    // The test's contexts are few and small; disposing one with live handles would abort the engine.
+  }
+}
+
+function failure(error: { name: string; message: string; stack: string }): EngineOutcome {
+  return { ok: false, name: error.name, message: error.message, stack: error.stack };
 }
 
 function children(): { pid: number; command: string }[] {

@@ -9,6 +9,7 @@
 import { createHash } from "node:crypto";
 import { realpathSync } from "node:fs";
 import { basename, dirname } from "node:path";
+import type { Limits } from "@flowcell/protocol";
 import { type BuiltScript, buildScript } from "./esbuild-build.js";
 import { type BundleFailure, fail } from "./failure.js";
 import { deepNesting, entryLoader, type FenceEntry } from "./fence.js";
@@ -18,7 +19,7 @@ import type { ScriptMap } from "./script-map.js";
 
 export interface BundleOptions {
   /** Bytes that any one source, and the script as it is sent, may have. */
-  readonly sourceBytes: number;
+  readonly sourceBytes: Limits["sourceBytes"];
   /** What messages and stacks call the entry; by default the path when it is relative, else its last part. */
   readonly label?: string;
   /** For esbuild, start included; 10 s by default. */

@@ -29,6 +29,7 @@ import { LineIndex } from "./source-text.js";
 /** The namespace of the author's modules; paths in it are relative to the root, with forward slashes. */
 export const flowNamespace = "flow";
 const stubNamespace = "entry";
+const stubPath = "entry";
 
 /** Sources of one bundle together: tree shaking can drop most of a package, so they may exceed what is sent. */
 const totalFactor = 8;
@@ -76,7 +77,7 @@ export class Fence {
         build.onResolve({ filter: /.*/ }, (args) => this.#resolve(build, args));
         build.onLoad({ filter: /.*/, namespace: stubNamespace }, () => ({
           // Only the default export is asked for: esbuild reports it when it is missing and drops what is unused.
-          contents: 'export { default } from "entry";',
+          contents: `export { default } from ${JSON.stringify(stubPath)};`,
           loader: "js",
         }));
         build.onLoad({ filter: /.*/, namespace: flowNamespace }, (args) => this.#load(args.path));
@@ -96,7 +97,7 @@ export class Fence {
   async #resolve(build: PluginBuild, args: OnResolveArgs): Promise<OnResolveResult | undefined> {
     // Our own question below, for esbuild itself to answer.
     if (args.pluginData === this) return undefined;
-    if (args.kind === "entry-point") return { path: "entry", namespace: stubNamespace };
+    if (args.kind === "entry-point") return { path: stubPath, namespace: stubNamespace };
     if (args.namespace === stubNamespace) return { path: this.#entry.name, namespace: flowNamespace };
     return refusedSpecifier(args) ?? (await this.#resolveInside(build, args));
   }
@@ -107,7 +108,7 @@ export class Fence {
       if (isBuiltin(args.path)) return nodeModule(args.path);
       return refusal(
         "import_refused",
-        `cannot import "${args.path}": this script has no folder to import from`,
+        `cannot import ${quoted(args.path)}: this script has no folder to import from`,
       );
     }
     const real = await realTarget(build, args, root, this);
@@ -173,20 +174,23 @@ function refusedSpecifier(args: OnResolveArgs): OnResolveResult | undefined {
   const { path } = args;
   const { type } = args.with;
   if (Object.keys(args.with).length > (type === "json" ? 1 : 0)) {
-    return refusal("import_refused", `cannot import "${path}" with attributes: only type "json" is known`);
+    return refusal(
+      "import_refused",
+      `cannot import ${quoted(path)} with attributes: only type "json" is known`,
+    );
   }
   if (path.startsWith("node:")) return nodeModule(path);
   if (/^[A-Za-z][A-Za-z0-9+.-]*:/.test(path) || path.startsWith("//")) {
     return refusal(
       "import_refused",
-      `cannot import "${shorten(path)}": URLs are not modules here; use a file beside the script`,
+      `cannot import ${quoted(path)}: URLs are not modules here; use a file beside the script`,
     );
   }
   if (isAbsolute(path)) return refusal("import_refused", outsideText(path));
   if (path.startsWith("#")) {
     return refusal(
       "import_refused",
-      `cannot import "${shorten(path)}": package-internal names are not resolved; use a relative path`,
+      `cannot import ${quoted(path)}: package-internal names are not resolved; use a relative path`,
     );
   }
   return undefined;
@@ -212,7 +216,7 @@ function nodeModule(path: string): OnResolveResult {
   const hint = nodeHints.get(name);
   return refusal(
     "node_module",
-    `flows have no Node modules ("${shorten(path)}").${hint === undefined ? "" : ` ${hint}`}`,
+    `flows have no Node modules (${quoted(path)}).${hint === undefined ? "" : ` ${hint}`}`,
   );
 }
 
@@ -221,15 +225,15 @@ function notFound(path: string): OnResolveResult {
   const advice = local
     ? "check the spelling, the name is relative to the importing file"
     : "install it in node_modules beside the script; packages of outer folders are not used";
-  return refusal("import_not_found", `cannot find "${shorten(path)}": ${advice}`);
+  return refusal("import_not_found", `cannot find ${quoted(path)}: ${advice}`);
 }
 
 function loaderText(path: string): string {
-  return `cannot import "${shorten(path)}": only .ts, .js and .json files are modules; pass other data as input`;
+  return `cannot import ${quoted(path)}: only .ts, .js and .json files are modules; pass other data as input`;
 }
 
-function shorten(text: string): string {
-  return text.length > 80 ? `${text.slice(0, 77)}...` : text;
+function quoted(text: string): string {
+  return JSON.stringify(text.length > 80 ? `${text.slice(0, 77)}...` : text);
 }
 
 /** `detail` carries the code through esbuild's messages. */

@@ -1,3 +1,4 @@
+// Deep sources are found, large ones pass, and the scan stays linear.
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { describe, expect, test } from "vitest";

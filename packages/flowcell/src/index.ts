@@ -1,7 +1,6 @@
 /**
- * flowcell as a library.
+ * flowcell as a library: `run` for one script, `createRuntime` for a program that sets limits, host functions or policy.
  *
- *     import { run } from "flowcell";
  *     const result = await run({ path: "flow.ts", input: { n: 1 } });
  *     if (result.ok) console.log(result.value); else console.error(result.status, result.error.stack);
  */

@@ -1,3 +1,4 @@
+// The library over a stand-in pool: what it asks of the pool and what it makes of the answers.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -288,14 +289,18 @@ describe("the result", () => {
   });
 
   test("for a host that cannot confine says what is missing", async () => {
-    const blocked = {
-      result: { ok: false, failure: { gate: "controls", blockers: [], remedy: "" } },
+    const blocker = {
+      control: "filesystem_deny",
+      code: "landlock_missing",
+      message: "No Landlock.",
+      remedy: "use 5.13",
     };
+    const blocked = { result: { ok: false, failure: { gate: "controls", blockers: [blocker, blocker] } } };
     const runtime = new PooledRuntime({}, { prepare: () => blocked as unknown as PreparedPlan }); // only `result` is looked at
     expect(await runtime.run({ source, label: "a.js" })).toMatchObject({
       ok: false,
       status: "sandbox_unavailable",
-      error: { code: "blocked" },
+      error: { code: "blocked", message: "No Landlock. No Landlock.", remedy: "use 5.13" },
       started: false,
     });
   });

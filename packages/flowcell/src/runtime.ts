@@ -22,6 +22,7 @@ import {
   type EncodedValue,
   encodeValue,
   type Limits,
+  type LimitsResult,
   limitCeilings,
   parseLimits,
   profileLimits,
@@ -29,8 +30,8 @@ import {
   valueBounds,
 } from "@flowcell/protocol";
 import {
+  type Blocker,
   defaultPolicy,
-  formatFailure,
   formatProblem,
   type PreparedPlan,
   parsePolicy,
@@ -111,7 +112,8 @@ export class PooledRuntime implements Runtime {
     this.#options = options;
     this.#parts = parts;
     const { limits, ceilings, policy } = resolve(options);
-    this.#limits = limits;
+    // A ceiling below a default lowers the default.
+    this.#limits = limitsOrThrow("limits", {}, limits, ceilings);
     this.#ceilings = ceilings;
     this.#policy = policy;
     this.#registry = createRegistry([...builtIns, ...(options.hostFunctions ?? [])]);
@@ -147,7 +149,7 @@ export class PooledRuntime implements Runtime {
       notStarted(runId, "invalid_input", { code, message });
     const problem = runProblem(options);
     if (problem !== undefined) return refuse("request", problem);
-    const asked = parseLimits(options.limits, this.#limits, this.#ceilings);
+    const asked = this.#limitsOf(options.limits);
     if (!asked.ok) return refuse("limits", asked.message);
     const { limits } = asked;
     const registry = this.#registryOf(options.hostFunctions);
@@ -201,6 +203,12 @@ export class PooledRuntime implements Runtime {
     };
   }
 
+  /** The same object for every run that asks for nothing: the pool keeps what it encoded of it. */
+  #limitsOf(asked: unknown): LimitsResult {
+    if (asked === undefined) return { ok: true, limits: this.#limits };
+    return parseLimits(asked, this.#limits, this.#ceilings);
+  }
+
   #registryOf(own: readonly HostFunction[] | undefined): Registry | HostFunctionError {
     if (own === undefined || own.length === 0) return this.#registry;
     try {
@@ -223,9 +231,16 @@ export class PooledRuntime implements Runtime {
     const { result } = (this.#parts.prepare ?? preparePlan)(this.#policy);
     this.#opened = result.ok
       ? { ok: true, pool: (this.#parts.createPool ?? openPool)(result.plan, this.#options) }
-      : { ok: false, failure: { code: "blocked", message: formatFailure(result.failure) } };
+      : { ok: false, failure: blocked(result.failure.blockers) };
     return this.#opened;
   }
+}
+
+/** Every blocker in one text, with each remedy once. */
+function blocked(blockers: readonly Blocker[]): PreparedFailure {
+  const message = blockers.map((blocker) => blocker.message).join(" ");
+  const remedy = [...new Set(blockers.map((blocker) => blocker.remedy))].join("; ");
+  return { code: "blocked", message, fact: blockers.map(({ code }) => code).join(", "), remedy };
 }
 
 export function openPool(plan: SandboxPlan, options: RuntimeOptions): RuntimePool {

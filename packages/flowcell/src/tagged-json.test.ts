@@ -1,3 +1,4 @@
+// Every value that a result can hold, as `--json` writes it.
 import { describe, expect, test } from "vitest";
 import { taggedJson } from "./tagged-json.js";
 

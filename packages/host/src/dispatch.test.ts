@@ -1,3 +1,4 @@
+// One host call from encoded arguments to encoded outcome, whatever script and handler do.
 import { decodeValue, type EncodedValue, encodeValue, HostError } from "@flowcell/protocol";
 import { describe, expect, test, vi } from "vitest";
 import * as z from "zod/mini";

@@ -1,3 +1,4 @@
+// Which rows the registry takes.
 import { describe, expect, expectTypeOf, test } from "vitest";
 import * as z from "zod/mini";
 import {

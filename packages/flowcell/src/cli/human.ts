@@ -92,7 +92,7 @@ export function failureText(result: RunFailed): string {
   else if (error.frame !== undefined) lines.push(safeLines(error.frame));
   for (const inner of error.errors ?? []) lines.push(...nested("error", inner, 1));
   if (error.cause !== undefined) lines.push(...nested("cause", error.cause, 1));
-  if (error.remedy !== undefined) lines.push(safeLines(error.remedy));
+  if (error.remedy !== undefined) lines.push(`what to do: ${safeLines(error.remedy)}`);
   if (status === "budget_exceeded") {
     const limit = raisable[error.code];
     if (limit !== undefined) lines.push(`ask for more with --limit ${limit}=N`);

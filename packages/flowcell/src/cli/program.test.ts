@@ -1,3 +1,4 @@
+// The command line without a worker: usage, inputs, texts for people.
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
