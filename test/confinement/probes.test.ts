@@ -44,7 +44,7 @@ beforeAll(() => {
 
 afterAll(() => stage.remove());
 
-/** The limits that the limit acts are about: a quarter of a gibibyte and 1.6 seconds of CPU are what they ask for. */
+/** The limits that the limit acts are about: a quarter of a gibibyte and 2.6 seconds of CPU are what they ask for. */
 function limits(act: Act, mode: Mode): string[] {
   return mode === "confined" && act.name.startsWith("limit-")
     ? [`--limit-data=${128 * 1024 * 1024}`, "--limit-cpu=1"]

@@ -59,6 +59,8 @@ function refusal(name: string): RunResult {
 
 const errors = { EPERM: 1, EFAULT: 14, EINVAL: 22, ENOSYS: 38 } as const;
 
+const optional = "--danger-landlock-optional";
+
 /** The option that answers a call with an error; `when` is [argument, value]. */
 function answer(call: string, result: number, when: readonly [number, number] = [-1, 0]): string {
   const number = calls.get(call);
@@ -240,6 +242,23 @@ describe.each(testUsers())("as $name", (user) => {
   it("takes no_new_privs that is set already, and fifteen Landlock layers", () => {
     const result = start([user.option, "--no-new-privs", "--landlock-layers=15"]);
     expect(result).toMatchObject({ stdout: "ready\n", exit: 9 });
+  });
+
+  it("a kernel without Landlock is accepted only if the operator says so, and for no other failure", () => {
+    const missing = answer("landlock_create_ruleset", 95);
+    const facts = start([user.option, missing, "--input=x"], [probe, "--facts", optional]);
+    expect(JSON.parse(facts.stdout)).toMatchObject({ landlockAbi: 0, seccompTsync: true, noNewPrivs: true });
+    const program = [probe, "--confined", "getpid", optional];
+    expect(start([user.option, missing], program)).toMatchObject({ stdout: "ready\n", signal: "SIGSYS" });
+    const odd = answer("landlock_create_ruleset", errors.EPERM);
+    expect(start([user.option, odd], program)).toEqual(refusal("landlock_ruleset"));
+    const enforce = answer("landlock_restrict_self", errors.EPERM);
+    expect(start([user.option, enforce], program)).toEqual(refusal("landlock_restrict"));
+    expect(
+      JSON.parse(start([user.option, "--input=x"], [probe, "--facts", optional]).stdout),
+    ).not.toMatchObject({
+      landlockAbi: 0,
+    });
   });
 
   it("an environment has no effect and is counted", () => {

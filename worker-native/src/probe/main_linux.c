@@ -3,14 +3,16 @@
  *
  *     probe --list
  *         One JSON object a line for every act: name, proves, control, landlock, confined.
- *     probe --facts|--spin
+ *     probe --facts|--spin [OPTIONS]
  *         Confines itself, prints the facts that a worker would attest as its Welcome header (both identities zero),
  *         and waits for the end of its input, or spins for ever, so that it can be looked at.
- *     probe --control|--landlock|--confined NAME [--scratch=FOLDER]
+ *     probe --control|--landlock|--confined NAME [OPTIONS]
  *         Makes what the act needs, confines itself as asked, prints "ready", makes the one attempt and, if it is
  *         still there, prints the outcome: "ok", an error name, or "executed" by the program that an exec probe started.
- *         FOLDER must be writable for user 65534 if root runs it. "unavailable <error>" and exit 3: the act needs
- *         something that this system does not have; exit 64: usage; other exits: profiles/exit-codes.json.
+ *         "unavailable <error>" and exit 3: the act needs something that this system does not have; exit 64: usage;
+ *         other exits: profiles/exit-codes.json.
+ *     Options: --scratch=FOLDER, for acts on files and sockets; must be writable for user 65534 if root runs it.
+ *         --danger-landlock-optional, as a worker takes it: where the kernel has no Landlock, confine without.
  * In all three ways root becomes user 65534 first, so that they differ in confinement only.
  */
 #include "../../generated/exit_codes.h"
@@ -29,6 +31,7 @@ enum { PR_SET_DUMPABLE = 4, LINE_BYTES = 512 };
 
 struct request {
   enum probe_mode mode;
+  bool landlock_optional;
   const struct probe_row *row;
 };
 
@@ -63,37 +66,28 @@ static int list(void) {
   return 0;
 }
 
-static int show_facts(int argc, char **argv, char **envp, const unsigned long *auxv) {
-  const bool spin = text_equal(argv[1], "--spin");
-#if defined(FLOWCELL_TEST_BUILD)
-  for (int i = 2; i < argc; i++) {
-    if (!deviation_argument(argv[i])) return EXIT_USAGE;
-  }
-#else
-  if (argc != 2) return EXIT_USAGE;
-#endif
-  static struct welcome facts;
-  startup_check(envp, auxv, &facts);
-  confine_enter(&facts, false);
-  static const char zeros[] = "0000000000000000000000000000000000000000000000000000000000000000";
-  facts.build_id = facts.fingerprint = zeros;
-  static char line[MESSAGE_WELCOME_BYTES_MAX + 1];
-  struct text out = text_over(line, sizeof line);
-  welcome_write(&out, &facts);
-  text_string(&out, "\n");
-  if (out.overflow) return EXIT_WELCOME;
-  if (sys_write(1, line, out.length) != (long)out.length) return EXIT_OUTPUT_FAILED;
-  while (spin) __asm__ volatile("");
-  while (sys_read(0, probe_buffer, sizeof probe_buffer) > 0) {
-  }
-  return 0;
-}
-
 static const struct probe_row *find(const char *name) {
   for (size_t i = 0; i < PROBE_ROW_COUNT; i++) {
     if (text_equal(PROBE_ROWS[i].name, name)) return &PROBE_ROWS[i];
   }
   return NULL;
+}
+
+static bool parse_options(char **words, struct request *request) {
+  for (; *words != NULL; words++) {
+    const char *folder = text_after(*words, "--scratch=");
+    if (folder != NULL) {
+      probe_scratch_folder(folder);
+    } else if (text_equal(*words, "--danger-landlock-optional")) {
+      request->landlock_optional = true;
+#if defined(FLOWCELL_TEST_BUILD)
+    } else if (deviation_argument(*words)) {
+#endif
+    } else {
+      return false;
+    }
+  }
+  return true;
 }
 
 static bool parse(int argc, char **argv, struct request *request) {
@@ -108,32 +102,20 @@ static bool parse(int argc, char **argv, struct request *request) {
     return false;
   }
   request->row = find(argv[2]);
-  for (int i = 3; i < argc; i++) {
-    const char *folder = text_after(argv[i], "--scratch=");
-    if (folder != NULL) {
-      probe_scratch_folder(folder);
-#if defined(FLOWCELL_TEST_BUILD)
-    } else if (deviation_argument(argv[i])) {
-#endif
-    } else {
-      return false;
-    }
-  }
-  return request->row != NULL;
+  return request->row != NULL && parse_options(argv + 3, request);
 }
 
 /* Like confine_enter as far as the mode goes; dumpable, or /proc/self would be closed for a reason of its own. */
-static void confine(enum probe_mode mode) {
-  static struct welcome facts;
-  if (mode == MODE_CONFINED) {
-    confine_enter(&facts, false);
+static void confine(const struct request *request, struct welcome *facts) {
+  if (request->mode == MODE_CONFINED) {
+    confine_enter(facts, request->landlock_optional);
     return;
   }
   step_drop_identity();
   step_parent_death();
-  if (mode == MODE_LANDLOCK) {
+  if (request->mode == MODE_LANDLOCK) {
     step_no_new_privs();
-    step_landlock(&facts, false);
+    step_landlock(facts, false);
   }
   (void)sys_prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 }
@@ -166,14 +148,37 @@ static void report(long result) {
   (void)sys_write(1, line, out.length);
 }
 
+static int show_facts(char **argv, char **envp, const unsigned long *auxv) {
+  const bool spin = text_equal(argv[1], "--spin");
+  struct request request = {MODE_CONFINED, false, NULL};
+  if (!parse_options(argv + 2, &request)) return EXIT_USAGE;
+  static struct welcome facts;
+  startup_check(envp, auxv, &facts);
+  confine(&request, &facts);
+  static const char zeros[] = "0000000000000000000000000000000000000000000000000000000000000000";
+  facts.build_id = facts.fingerprint = zeros;
+  static char line[MESSAGE_WELCOME_BYTES_MAX + 1];
+  struct text out = text_over(line, sizeof line);
+  welcome_write(&out, &facts);
+  text_string(&out, "\n");
+  if (out.overflow) return EXIT_WELCOME;
+  if (sys_write(1, line, out.length) != (long)out.length) return EXIT_OUTPUT_FAILED;
+  while (spin) __asm__ volatile("");
+  while (sys_read(0, probe_buffer, sizeof probe_buffer) > 0) {
+  }
+  return 0;
+}
+
 int worker_main(int argc, char **argv, char **envp, const unsigned long *auxv) {
   if (argc == 2 && text_equal(argv[1], "--list")) return list();
-  if (argc >= 2 && (text_equal(argv[1], "--facts") || text_equal(argv[1], "--spin"))) return show_facts(argc, argv, envp, auxv);
+  if (argc >= 2 && (text_equal(argv[1], "--facts") || text_equal(argv[1], "--spin"))) {
+    return show_facts(argv, envp, auxv);
+  }
   if (argc == 2 && text_equal(argv[1], "--executed")) {
     say("executed\n");
     return 0;
   }
-  struct request request = {MODE_CONTROL, NULL};
+  struct request request = {MODE_CONTROL, false, NULL};
   if (!parse(argc, argv, &request)) return EXIT_USAGE;
 
   static struct welcome facts;
@@ -185,7 +190,7 @@ int worker_main(int argc, char **argv, char **envp, const unsigned long *auxv) {
   if (row->act == act_grow_memory) (void)probe_resource(MEMORY_RESERVED);
   memset(probe_buffer, 0, sizeof probe_buffer);
 
-  confine(request.mode);
+  confine(&request, &facts);
   say("ready\n");
   long result;
   if (row->act != NULL) {

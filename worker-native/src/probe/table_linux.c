@@ -122,7 +122,8 @@ const struct probe_row PROBE_ROWS[] = {
     ROW("pivot-root", "filesystem_deny", "EPERM", "EPERM", pivot_root, P("/"), P("/"))
     ROW("open-tree", "filesystem_deny", "ok", "ok", open_tree, N(AT_CWD), P("/"), N(0))
     ROW("fsopen", "filesystem_deny", "EPERM", "EPERM", fsopen, P("tmpfs"), N(0))
-    ROW("mount-setattr", "filesystem_deny", "EPERM", "EPERM", mount_setattr, N(AT_CWD), P("/"), N(0), BUFFER, N(32))
+    ROW("mount-setattr", "filesystem_deny", "EPERM|ENOSYS", "EPERM|ENOSYS", mount_setattr, N(AT_CWD), P("/"), N(0),
+        BUFFER, N(32))
     ROW("quotactl", "filesystem_deny", "EPERM|ENODEV|ENOSYS|EINVAL|ENOTBLK|EFAULT|ENOENT",
         "EPERM|ENODEV|ENOSYS|EINVAL|ENOTBLK|EFAULT|ENOENT|EACCES", quotactl, N(0), N(0), N(0), N(0))
     ROW("copy-file-range", "filesystem_deny", "EINVAL|EBADF", "EINVAL|EBADF", copy_file_range, R(FD_FILE), N(0), N(1),
@@ -252,7 +253,7 @@ const struct probe_row PROBE_ROWS[] = {
     ROW("mprotect-grows-down", "exec_memory_deny", "EINVAL", "EINVAL", mprotect, R(MEMORY_PAGE), N(4096), N(0x01000003))
     ROW("mprotect-high-bit", "exec_memory_deny", "ok|EINVAL", "ok|EINVAL", mprotect, R(MEMORY_PAGE), N(4096),
         N((1L << 40) | READ_WRITE))
-    ROW("pkey-mprotect", "exec_memory_deny", "ok", "ok", pkey_mprotect, R(MEMORY_PAGE), N(4096), N(5), N(-1))
+    ROW("pkey-mprotect", "exec_memory_deny", "ok|ENOSYS", "ok|ENOSYS", pkey_mprotect, R(MEMORY_PAGE), N(4096), N(5), N(-1))
     ROW("pkey-alloc", "exec_memory_deny", "ok|EINVAL|ENOSPC|ENOSYS", "ok|EINVAL|ENOSPC|ENOSYS", pkey_alloc, N(0), N(0))
     ACT("execute-data", "exec_memory_deny", "SIGSEGV", "SIGSEGV", "SIGSEGV", act_call_own_stack)
     ROW("munmap", "syscall_filter", "ok", "ok", munmap, R(MEMORY_PAGE), N(4096))
@@ -268,7 +269,7 @@ const struct probe_row PROBE_ROWS[] = {
     ROW("mincore", "syscall_filter", "ok", "ok", mincore, R(MEMORY_PAGE), N(4096), BUFFER)
     ROW("msync", "syscall_filter", "ok", "ok", msync, R(MEMORY_PAGE), N(4096), N(1))
     ROW("mseal", "syscall_filter", "ok|ENOSYS", "ok|ENOSYS", mseal, R(MEMORY_PAGE), N(4096), N(0))
-    ROW("userfaultfd", "syscall_filter", "ok|EPERM|ENOSYS", "ok|EPERM|ENOSYS", userfaultfd, N(1))
+    ROW("userfaultfd", "syscall_filter", "ok|EPERM|EINVAL|ENOSYS", "ok|EPERM|EINVAL|ENOSYS", userfaultfd, N(1))
     ROW("set-mempolicy", "syscall_filter", "ok|ENOSYS", "ok|ENOSYS", set_mempolicy, N(0), N(0), N(0))
     ROW("map-shadow-stack", "syscall_filter", "ok|EOPNOTSUPP|ENOSYS|EINVAL", "ok|EOPNOTSUPP|ENOSYS|EINVAL",
         map_shadow_stack, N(0), N(4096), N(0))
