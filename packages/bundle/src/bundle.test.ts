@@ -162,6 +162,19 @@ describe("TypeScript and imports", () => {
     expect(await resultOf({ "flow.ts": source })).toEqual(["a as b: c<d>", 1, true]);
   });
 
+  test("type arguments are types, in a file that JavaScript could read as comparisons", async () => {
+    const source = `const g = (x) => x; const T = 1;
+      export default () => g<T>(5);`;
+    expect(await resultOf({ "flow.ts": source })).toBe(5);
+    expect(await resultOf({ "flow.ts": source.replace("g<T>", "g<Array<T>>") })).toBe(5);
+    expect(await resultOf({ "flow.js": source })).toBe(false);
+  });
+
+  test("JavaScript in a TypeScript file reaches the engine without esbuild", async () => {
+    const script = await scriptOf({ "flow.ts": "export default   async  (input)=>   input" });
+    expect(script.text).toContain("async  (input)=>   input");
+  });
+
   test("enums, parameter properties and satisfies work", async () => {
     const source = `enum Unit { A = "a", B = "b" }
       class P { constructor(readonly x: number) {} }
@@ -428,6 +441,13 @@ describe("refusals", () => {
     const source = `export default () => ${"(".repeat(50_000)}1${")".repeat(50_000)}`;
     expect((await failureOf({ "flow.js": source })).code).toBe("nesting_too_deep");
     expect((await failureOf({ "flow.ts": source })).code).toBe("nesting_too_deep");
+  });
+
+  test("decides in linear time about text that is made to look like types or imports", async () => {
+    for (const part of ["<", "<a ", "import ", "<>", ">", "await "]) {
+      const text = `/* ${part.repeat(150_000)} */ export default () => 1`;
+      expect((await bundleSource(text, { sourceBytes: 4 * 1024 * 1024 })).ok).toBe(true);
+    }
   });
 
   test("runs a source that is nested below the limit", async () => {

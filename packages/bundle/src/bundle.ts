@@ -87,7 +87,7 @@ async function bundle(entry: FenceEntry, options: BundleOptions): Promise<Bundle
   if (known !== undefined) return limited(known, options.sourceBytes);
   const deep = deepNesting(entry.label, entry.text);
   if (deep !== undefined) return refuse(deep);
-  const plain = entry.loader === "js" ? plainScript(entry.label, entry.text) : undefined;
+  const plain = plainScript(entry.label, entry.text, entry.loader === "ts");
   if (plain !== undefined) {
     const built = { text: plain.text, map: plain, warnings: [], inputs: [entry.name] };
     return limited(remember(key, entry, built), options.sourceBytes);

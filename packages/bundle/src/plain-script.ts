@@ -1,5 +1,5 @@
 /**
- * The short way from a file to a script: JavaScript without imports is parsed by acorn and changed only where it says
+ * The short way from a file to a script: JavaScript without imports (in a TypeScript file too) is parsed by acorn and changed only where it says
  * `export`, so it costs a millisecond where esbuild costs fifty, and every position stays known. Anything this path does
  * not understand (imports, CommonJS, syntax newer than the engine's, syntax errors) goes to esbuild, which understands it
  * or words the error; this path refuses nothing by itself.
@@ -20,6 +20,12 @@ const engineEdition = 2025;
 /** `import(…)`, `import.meta`, `require(…)`: rough, a match in a string only means the long way. */
 const needsResolver = /\bimport\s*[(.]|\brequire\s*\(|\bmodule\s*\.\s*exports\b|\bexports\s*[.[]/;
 
+/**
+ * The one form that means something else in TypeScript and is JavaScript too: `f<T>(x)`. Every other use of a type is a
+ * syntax error in JavaScript, so a TypeScript file that acorn parses is JavaScript.
+ */
+const typeArguments = /<[^<;={}()]{0,500}>+\s*[(`]/;
+
 /** Comments in the script goal of the language, operators in the module goal. */
 const htmlComment = /<!--|-->/;
 
@@ -27,7 +33,8 @@ const prefix = '(function(){"use strict";';
 const entryName = "__flowcell_entry";
 
 /** The script with its map, or undefined when the long way is needed. */
-export function plainScript(file: string, source: string): EditedText | undefined {
+export function plainScript(file: string, source: string, typed: boolean): EditedText | undefined {
+  if (typed && typeArguments.test(source)) return undefined;
   if (needsResolver.test(source) || htmlComment.test(source) || source.includes(entryName)) return undefined;
   const program = parseModule(source);
   if (program === undefined || awaitsAtTopLevel(program, source)) return undefined;
