@@ -5,3 +5,5 @@ export function buildPrelude(options: {
   readonly out?: string;
   readonly log?: (line: string) => void;
 }): Promise<string>;
+
+export function templatesToAdditions(source: string, name?: string): string;

@@ -11,14 +11,15 @@ import { callFailed, callSucceeded, callsMade, callsOpen, setExhaust, warnOfOpen
 import { forbidCodeGeneration } from "./code-generation.js";
 import { errorJson, errorLine, ownErrorJson, syntaxErrorJson } from "./error-report.js";
 import { failureReason } from "./failures.js";
-import { makeEntrance, whenSettled } from "./guest-code.js";
+import { bindEntry, makeEntrance, whenSettled } from "./guest-code.js";
 import { type HostErrorFields, wireCode } from "./host-error.js";
 import { grantNames, host } from "./host-object.js";
 import { sendBlocked, sendFinishedDevalue, sendFinishedJson, sendRefused } from "./native.js";
 import {
-  FunctionPrototypeBind,
   JSONParse,
   ObjectHasOwn,
+  ObjectPrototypeIsPrototypeOf,
+  PromisePrototype,
   PromisePrototypeThen,
   StringPrototypeIndexOf,
   StringPrototypeSlice,
@@ -77,8 +78,7 @@ function loaded(exports: unknown): void {
     threw(error);
     return;
   }
-  if (typeof entry === "function")
-    PromisePrototypeThen(entering, FunctionPrototypeBind(entry, undefined, input, host));
+  if (typeof entry === "function") PromisePrototypeThen(entering, bindEntry(entry, input, host));
   else settle("no_entry", entry);
 }
 
@@ -93,6 +93,13 @@ function entered(value: unknown): void {
 }
 
 function returned(value: unknown): void {
+  // Only where a script has broken promises for itself can one be resolved with another.
+  if (typeof value === "object" && value !== null && ObjectPrototypeIsPrototypeOf(PromisePrototype, value)) {
+    whenSettled(value, settleReturned, threw);
+  } else settleReturned(value);
+}
+
+function settleReturned(value: unknown): void {
   settle("returned", value);
 }
 

@@ -8,12 +8,11 @@
  * once, and the parent gets CancelCall; the call counts as unanswered until the parent has answered it all the same.
  */
 
-import { makeDeferred } from "./guest-code.js";
+import { newPromise, promiseReject, promiseResolve } from "./guest-code.js";
 import { type HostErrorFields, makeHostError } from "./host-error.js";
 import { sendCancelCall, sendHostCallDevalue, sendHostCallJson } from "./native.js";
 import {
   descriptorOf,
-  NativeError,
   ObjectGetPrototypeOf,
   ObjectHasOwn,
   ObjectKeys,
@@ -23,7 +22,7 @@ import {
 } from "./primordials.js";
 import { isProxy } from "./proxies.js";
 import { ended, limits } from "./state.js";
-import { type Encoded, EncodeFailure, encodeValue } from "./value-encode.js";
+import { type Encoded, EncodeFailure, encodeArguments } from "./value-encode.js";
 import { warn } from "./warnings.js";
 import { addAbortStep, isAbortSignal, removeAbortStep, signalReason } from "./web/abort.js";
 
@@ -34,17 +33,18 @@ interface Call {
   readonly reject: (reason: unknown) => void;
   /** Made at the call, for the stack of an error that comes later. */
   readonly site: Error;
-  readonly signal: object | undefined;
-  abortStep: (() => void) | undefined;
-  /** Header and value while the call waits to be sent. */
-  waiting: Outgoing | undefined;
   settled: boolean;
-  next: Call | undefined;
+  /** What most calls lack. */
+  more: More | undefined;
 }
 
-interface Outgoing {
-  readonly text: string;
-  readonly value: Encoded;
+interface More {
+  signal: object | undefined;
+  abortStep: (() => void) | undefined;
+  /** Header and value while the call waits to be sent. */
+  text: string | undefined;
+  value: Encoded | undefined;
+  next: Call | undefined;
 }
 
 /** Calls made so far, which is also the next position. */
@@ -63,11 +63,15 @@ export function setExhaust(end: typeof exhaust): void {
   exhaust = end;
 }
 
-/** `host.name(…args)`. Never throws: what is wrong with the arguments rejects the promise. */
-export function callHost(name: string, quotedName: string, args: unknown[]): Promise<unknown> {
-  const { promise, resolve, reject } = makeDeferred();
+/**
+ * `host.name(…args)`. Never throws: what is wrong with the arguments rejects the promise. `site` is made in the function that
+ * the script calls: an error costs by the frames below it.
+ */
+export function callHost(name: string, quotedName: string, args: unknown[], site: Error): Promise<unknown> {
+  const promise = newPromise();
+  const resolve = promiseResolve;
+  const reject = promiseReject;
   if (ended) return promise;
-  const site = new NativeError();
   const signal = takeSignal(args);
   if (signal !== undefined) {
     const reason = signalReason(signal);
@@ -78,7 +82,7 @@ export function callHost(name: string, quotedName: string, args: unknown[]): Pro
   }
   let value: Encoded;
   try {
-    value = encodeValue(args, limits.valueBytes, limits.bodyBytes);
+    value = encodeArguments(args, limits.valueBytes, limits.bodyBytes);
   } catch (failure) {
     reject(failure instanceof EncodeFailure ? argumentError(name, failure, site) : failure);
     return promise;
@@ -86,51 +90,56 @@ export function callHost(name: string, quotedName: string, args: unknown[]): Pro
   if (callsMade >= limits.hostCalls) exhaust("host_calls", limits.hostCalls, callsMade + 1);
   const position = callsMade++;
   const text = `{"position":${position},"name":${quotedName}}\n${value.text}`;
-  const call: Call = {
-    position,
-    name,
-    resolve,
-    reject,
-    site,
-    signal,
-    abortStep: undefined,
-    waiting: undefined,
-    settled: false,
-    next: undefined,
-  };
+  const call: Call = { position, name, resolve, reject, site, settled: false, more: undefined };
   open[position] = call;
   if (signal !== undefined) {
-    call.abortStep = () => cancel(call);
-    addAbortStep(signal, call.abortStep);
+    const abortStep = (): void => cancel(call);
+    moreOf(call).signal = signal;
+    moreOf(call).abortStep = abortStep;
+    addAbortStep(signal, abortStep);
   }
-  if (callsOpen < limits.inFlight) send({ text, value });
-  else enqueue(call, { text, value });
+  if (callsOpen < limits.inFlight) send(text, value);
+  else enqueue(call, text, value);
   return promise;
 }
 
-function send({ text, value }: Outgoing): void {
+function moreOf(call: Call): More {
+  call.more ??= {
+    signal: undefined,
+    abortStep: undefined,
+    text: undefined,
+    value: undefined,
+    next: undefined,
+  };
+  return call.more;
+}
+
+function send(text: string, value: Encoded): void {
   callsOpen++;
   const sender = value.devalue ? sendHostCallDevalue : sendHostCallJson;
   if (value.attachments === undefined) sender(text);
   else sender(text, value.attachments);
 }
 
-function enqueue(call: Call, outgoing: Outgoing): void {
-  call.waiting = outgoing;
+function enqueue(call: Call, text: string, value: Encoded): void {
+  const more = moreOf(call);
+  more.text = text;
+  more.value = value;
   if (lastWaiting === undefined) firstWaiting = call;
-  else lastWaiting.next = call;
+  else moreOf(lastWaiting).next = call;
   lastWaiting = call;
 }
 
 function sendWaiting(): void {
   while (firstWaiting !== undefined && callsOpen < limits.inFlight) {
-    const call: Call = firstWaiting;
-    firstWaiting = call.next;
+    const more = moreOf(firstWaiting);
+    const { text, value } = more;
+    firstWaiting = more.next;
     if (firstWaiting === undefined) lastWaiting = undefined;
-    const { waiting } = call;
-    if (waiting === undefined) continue;
-    call.waiting = undefined;
-    send(waiting);
+    more.text = undefined;
+    more.value = undefined;
+    // A call that was aborted while it waited has nothing left to send.
+    if (text !== undefined && value !== undefined) send(text, value);
   }
 }
 
@@ -138,28 +147,32 @@ function sendWaiting(): void {
 function settle(call: Call): boolean {
   if (call.settled) return false;
   call.settled = true;
-  if (call.signal !== undefined && call.abortStep !== undefined) removeAbortStep(call.signal, call.abortStep);
+  const { more } = call;
+  if (more?.signal !== undefined && more.abortStep !== undefined)
+    removeAbortStep(more.signal, more.abortStep);
   return true;
 }
 
 function cancel(call: Call): void {
   if (!settle(call)) return;
-  if (call.waiting !== undefined) {
-    call.waiting = undefined;
+  const more = moreOf(call);
+  if (more.text !== undefined) {
+    more.text = undefined;
+    more.value = undefined;
     delete open[call.position];
   } else if (!ended) {
     sendCancelCall(`{"position":${call.position}}`);
   }
-  call.reject(signalReason(call.signal as object)?.value); // only a call with a signal is cancelled
+  call.reject(signalReason(more.signal as object)?.value); // only a call with a signal is cancelled
 }
 
 /** Takes a call that was sent off the list of the open ones; undefined if there is none. */
 function close(position: number): Call | undefined {
   const call = open[position];
-  if (call === undefined || call.waiting !== undefined) return undefined;
+  if (call === undefined || call.more?.text !== undefined) return undefined;
   delete open[position];
   callsOpen--;
-  sendWaiting();
+  if (firstWaiting !== undefined) sendWaiting();
   return call;
 }
 

@@ -204,7 +204,7 @@ export function installConsole(): void {
     trace,
     dir: (value: unknown, options?: unknown) =>
       emit("log", inspect(value, inspectChars, depthOption(options))),
-    dirxml: log,
+    dirxml: (...args: unknown[]) => emit("log", format(args)),
     table,
     assert: (condition: unknown, ...args: unknown[]) => {
       if (condition) return;

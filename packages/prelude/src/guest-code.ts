@@ -11,15 +11,18 @@
 import {
   defineData,
   descriptorOf,
+  FunctionPrototypeBind,
   NativePromise,
   PromisePrototype,
   PromisePrototypeThen,
   PromiseResolve,
+  ReflectApply,
   ReflectDefineProperty,
   ReflectDeleteProperty,
   record,
   SymbolSpecies,
 } from "./primordials.js";
+import { isProxy } from "./proxies.js";
 
 type Settle = (value: unknown) => void;
 
@@ -34,6 +37,32 @@ export function makeEntrance(onReturn: Settle, onThrow: Settle): Promise<unknown
   return entrance;
 }
 
+/**
+ * Reflect.apply itself is the guest's, and binding a function reads its `name` and `length`: this copy is out of reach. It
+ * takes exactly three arguments, so that what a job passes on besides does not reach the function.
+ */
+const apply = FunctionPrototypeBind(ReflectApply, undefined);
+
+/** A function of the engine's that calls `callback` with `args` and no others. */
+export function bindCall(callback: unknown, args: readonly unknown[]): (...rest: unknown[]) => unknown {
+  return FunctionPrototypeBind(apply, undefined, callback, undefined, args);
+}
+
+/** Like `bindCall`, and without a frame of its own, if binding `callback` runs no guest code; the job's argument is last. */
+export function bindEntry(
+  callback: object,
+  first: unknown,
+  second: unknown,
+): (...rest: unknown[]) => unknown {
+  const plain =
+    !isProxy(callback) &&
+    typeof descriptorOf(callback, "name")?.value === "string" &&
+    typeof descriptorOf(callback, "length")?.value === "number";
+  return plain
+    ? FunctionPrototypeBind(callback, undefined, first, second)
+    : bindCall(callback, [first, second]);
+}
+
 const speciesGetter = descriptorOf(NativePromise, SymbolSpecies)?.get;
 
 /** Whether `then` on an ordinary promise still derives an ordinary promise. */
@@ -44,23 +73,18 @@ function speciesIsPristine(): boolean {
   );
 }
 
-let settleResolve: Settle;
-let settleReject: Settle;
+/** The functions of the promise that `newPromise` made last. */
+export let promiseResolve: Settle;
+export let promiseReject: Settle;
+
 function takeCapability(resolve: Settle, reject: Settle): void {
-  settleResolve = resolve;
-  settleReject = reject;
+  promiseResolve = resolve;
+  promiseReject = reject;
 }
 
-export interface Deferred {
-  readonly promise: Promise<unknown>;
-  readonly resolve: Settle;
-  readonly reject: Settle;
-}
-
-/** A promise of the guest's realm and its two functions. */
-export function makeDeferred(): Deferred {
-  const promise = new NativePromise(takeCapability);
-  return { promise, resolve: settleResolve, reject: settleReject };
+/** A promise of the guest's realm. */
+export function newPromise(): Promise<unknown> {
+  return new NativePromise(takeCapability);
 }
 
 /**
@@ -75,9 +99,9 @@ export function whenSettled(value: unknown, onFulfilled: Settle, onRejected: Set
   }
   if (attach(value, onFulfilled, onRejected)) return;
   if (!speciesIsPristine() && attachWithoutSpecies(value, onFulfilled, onRejected)) return;
-  const { promise, resolve } = makeDeferred();
+  const promise = newPromise();
   defineData(promise, "constructor", undefined);
-  resolve(value);
+  promiseResolve(value);
   PromisePrototypeThen(promise, onFulfilled, onRejected);
 }
 

@@ -14,6 +14,7 @@ import {
   NativeWeakMap,
   ObjectCreate,
   ObjectDefineProperty,
+  ObjectSetPrototypeOf,
   ReflectConstruct,
   WeakMapPrototypeGet,
   WeakMapPrototypeSet,
@@ -47,6 +48,7 @@ HostError.prototype = ObjectCreate(ErrorPrototype, {
   name: { value: "HostError", writable: true, configurable: true },
 });
 ObjectDefineProperty(HostError, "prototype", { writable: false });
+const hostErrorPrototype: object = HostError.prototype;
 
 function fill(error: object, code: unknown, detail: unknown, retryable: unknown): void {
   defineData(error, "code", code ?? "internal");
@@ -56,7 +58,8 @@ function fill(error: object, code: unknown, detail: unknown, retryable: unknown)
 
 /** An error for the script. `stack` is the place of the call; without it, the place that is running now. */
 export function makeHostError(fields: HostErrorFields, stack?: string): Error {
-  const error = ReflectConstruct(NativeError, [fields.message], HostError) as Error; // Error's constructor makes one
+  const error = new NativeError(fields.message);
+  ObjectSetPrototypeOf(error, hostErrorPrototype);
   defineData(error, "stack", withoutPreludeFrames(stack ?? (error.stack as string)), false); // its own, just made
   if (fields.name !== undefined) defineData(error, "name", fields.name, false);
   fill(error, ownCode(fields), fields.detail, fields.retryable);

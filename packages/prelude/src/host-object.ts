@@ -15,9 +15,12 @@ import {
   defineData,
   FunctionPrototype,
   MathMin,
+  NativeError,
   NativeWeakMap,
   ObjectFreeze,
   ObjectHasOwn,
+  ObjectPrototype,
+  ObjectSetPrototypeOf,
   record,
   StringPrototypeCharCodeAt,
   StringPrototypeIndexOf,
@@ -180,7 +183,7 @@ function childKeys(prefix: string): string[] {
 
 function hostFunction(name: string, key: string): object {
   const quoted = quote(name);
-  const call = (...args: unknown[]): Promise<unknown> => callHost(name, quoted, args);
+  const call = (...args: unknown[]): Promise<unknown> => callHost(name, quoted, args, new NativeError());
   defineData(call, "name", key, false);
   if (isNamespace(name)) {
     const below = new Namespace(`${name}.`);
@@ -200,7 +203,7 @@ setListing((value) => {
   const keys = namespace.ownKeys();
   for (let at = 0; at < keys.length; at++)
     listing[keys[at] as string] = namespace.get(listing, keys[at] as string); // below its length
-  return listing;
+  return ObjectSetPrototypeOf(listing, ObjectPrototype) as object; // the same object
 });
 
 // ----------------------------------------------------------------------------------------------------------- missing names

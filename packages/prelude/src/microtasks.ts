@@ -2,17 +2,15 @@
 
 import { calling } from "./activation.js";
 import { defineGlobals } from "./define.js";
-import { FunctionPrototypeBind, NativeTypeError, PromisePrototypeThen, ReflectApply } from "./primordials.js";
+import { bindCall } from "./guest-code.js";
+import { NativeTypeError, PromisePrototypeThen } from "./primordials.js";
 
 const noArguments: readonly unknown[] = [];
 
 function queueMicrotask(callback: unknown): void {
   if (typeof callback !== "function")
     throw new NativeTypeError("queueMicrotask: the callback must be a function");
-  PromisePrototypeThen(
-    calling,
-    FunctionPrototypeBind(ReflectApply, undefined, callback, undefined, noArguments),
-  );
+  PromisePrototypeThen(calling, bindCall(callback, noArguments));
 }
 
 export function installMicrotasks(): void {

@@ -7,14 +7,8 @@
  */
 
 import { defineGlobals } from "./define.js";
-import {
-  FunctionPrototypeBind,
-  NativeRangeError,
-  NativeTypeError,
-  PromisePrototypeThen,
-  ReflectApply,
-  record,
-} from "./primordials.js";
+import { bindCall } from "./guest-code.js";
+import { NativeRangeError, NativeTypeError, PromisePrototypeThen, record } from "./primordials.js";
 import { clock } from "./state.js";
 
 /** More live timers than this are a leak. */
@@ -60,11 +54,7 @@ export function fireDueTimer(): void {
     timer.due = clock + timer.every;
     sink(0);
   }
-  // Reflect.apply takes exactly three arguments, so that the job's own does not reach the callback.
-  PromisePrototypeThen(
-    entrance,
-    FunctionPrototypeBind(ReflectApply, undefined, timer.callback, undefined, timer.args),
-  );
+  PromisePrototypeThen(entrance, bindCall(timer.callback, timer.args));
 }
 
 function at(place: number): Timer {

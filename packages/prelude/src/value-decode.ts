@@ -5,6 +5,7 @@
  */
 
 import {
+  ArrayBufferPrototypeGetByteLength,
   ArrayIsArray,
   defineData,
   JSONParse,
@@ -209,7 +210,8 @@ function splitAttachments(attachments: ArrayBuffer | undefined): typeof bytes {
   const split = record<ArrayBuffer>();
   if (attachments === undefined) return split;
   const from = new NativeUint8Array(attachments);
-  const { length } = from;
+  // Not `from.length`: that is an accessor of the shared prototype.
+  const length = ArrayBufferPrototypeGetByteLength(attachments);
   let count = 0;
   for (let at = 0; at + 4 <= length; ) {
     const size =

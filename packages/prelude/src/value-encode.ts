@@ -111,6 +111,28 @@ export function encodeValue(value: unknown, textBytes: number, bodyBytes: number
   return encoded;
 }
 
+/** `encodeValue` of an argument list, quicker for the few plain values that most calls have. */
+export function encodeArguments(args: readonly unknown[], textBytes: number, bodyBytes: number): Encoded {
+  const { length } = args;
+  if (length > quickArguments) return encodeValue(args, textBytes, bodyBytes);
+  let text = "[";
+  for (let at = 0; at < length; at++) {
+    const value = args[at];
+    let item: string;
+    if (typeof value === "string" && value.length < quickChars) item = quote(value);
+    else if (typeof value === "number" && isJsonNumber(value)) item = `${value}`;
+    else if (typeof value === "boolean" || value === null) item = `${value}`;
+    else return encodeValue(args, textBytes, bodyBytes);
+    text += at === 0 ? item : `,${item}`;
+  }
+  text += "]";
+  if (exceedsUtf8(text, textBytes)) return encodeValue(args, textBytes, bodyBytes);
+  return { text, devalue: false, attachments: undefined };
+}
+
+const quickArguments = 4;
+const quickChars = 1_000;
+
 let textMost = 0;
 let bodyMost = 0;
 
@@ -133,7 +155,11 @@ let chars = 0;
 /** At least what the reader counts. */
 let parts = 0;
 let containers = 0;
-let seen = new NativeSet<object>();
+/** The containers met: the first few one by one, because a Set costs more than most values have. */
+let seen1: object | undefined;
+let seen2: object | undefined;
+let seen3: object | undefined;
+let seenMore: Set<object> | undefined;
 
 function jsonText(value: unknown): string | undefined {
   chars = 0;
@@ -152,16 +178,23 @@ function jsonText(value: unknown): string | undefined {
       return undefined;
   }
   if (value === null) return "null";
-  if (anyProxy || inheritsToJson()) return undefined;
+  if (anyProxy || stringifyIsTampered()) return undefined;
   containers = 0;
-  seen = new NativeSet();
-  if (!isJson(value, 1) || SetPrototypeGetSize(seen) !== containers) return undefined;
+  seen1 = seen2 = seen3 = seenMore = undefined;
+  if (!isJson(value, 1)) return undefined;
+  // Each container was added once: fewer members are an object met twice.
+  if (seenMore !== undefined && SetPrototypeGetSize(seenMore) !== containers - 3) return undefined;
   return JSONStringify(value);
 }
 
-/** Whether plain objects or arrays have got a `toJSON`, or a prototype that may have one. */
-function inheritsToJson(): boolean {
+/**
+ * Whether JSON.stringify would run guest code: plain objects or arrays have got a `toJSON`, or a prototype that may have one,
+ * or a setter for indices, which the engine meets when it notes the arrays and objects it is in.
+ */
+function stringifyIsTampered(): boolean {
   return (
+    ObjectHasOwn(ObjectPrototype, 0) ||
+    ObjectHasOwn(ArrayPrototype, 0) ||
     ObjectHasOwn(ObjectPrototype, "toJSON") ||
     ObjectHasOwn(ArrayPrototype, "toJSON") ||
     ObjectGetPrototypeOf(ArrayPrototype) !== ObjectPrototype
@@ -175,11 +208,30 @@ function isJsonNumber(value: number): boolean {
 
 function isJson(value: object, level: number): boolean {
   if (level > valueBounds.depth) return false;
-  containers++;
-  SetPrototypeAdd(seen, value);
+  if (isSeenAgain(value)) return false;
   const prototype = ObjectGetPrototypeOf(value);
   if (prototype === ObjectPrototype) return !ArrayIsArray(value) && isJsonObject(value as PlainObject, level); // its prototype says so
   return prototype === ArrayPrototype && ArrayIsArray(value) && isJsonArray(value, level);
+}
+
+/** Notes a container. True if it is one of the first few again; of the rest the count tells. */
+function isSeenAgain(value: object): boolean {
+  if (value === seen1 || value === seen2 || value === seen3) return true;
+  switch (containers++) {
+    case 0:
+      seen1 = value;
+      break;
+    case 1:
+      seen2 = value;
+      break;
+    case 2:
+      seen3 = value;
+      break;
+    default:
+      seenMore ??= new NativeSet();
+      SetPrototypeAdd(seenMore, value);
+  }
+  return false;
 }
 
 type PlainObject = { readonly [key: string]: unknown };

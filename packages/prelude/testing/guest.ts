@@ -90,6 +90,10 @@ export interface RunResult extends FinishedHeader {
   readonly calls: readonly { readonly position: number; readonly name: string; readonly args: unknown }[];
 }
 
+/** Leaves the engine where it is, as C does: its memory is put back before it is used again. */
+class Abandoned extends Error {}
+
+/** The budget of interrupt checks is used up. */
 class Stopped extends Error {}
 
 const script = (body: string): string =>
@@ -125,15 +129,18 @@ export class Guest {
     return this.#engine;
   }
 
+  /** As in C, what ends the activation does not return to the script. */
   #sent(frame: SentFrame): void {
     if (this.#finished) throw new Error(`${frame.name} was sent after the end`);
-    if (frame.name.startsWith("finished") || frame.name === "refused") this.#finished = true;
     this.#frames.push(frame);
+    if (!frame.name.startsWith("finished") && frame.name !== "refused") return;
+    this.#finished = true;
+    throw new Abandoned();
   }
 
   #interrupt(): number {
-    if (this.#finished) return 1;
-    return ++this.#interrupts > (this.#options.interrupts ?? 100_000) ? 1 : 0;
+    if (++this.#interrupts > (this.#options.interrupts ?? 100_000)) throw new Stopped();
+    return 0;
   }
 
   /** Starts a script and returns at its first Blocked or at its end. */
@@ -180,18 +187,14 @@ export class Guest {
 
   #settle(): void {
     this.#running.drain();
-    if (!this.#finished) this.#running.invoke("idle", []);
+    this.#running.invoke("idle", []);
   }
 
-  /** An exception out of the engine is right only when the script was stopped or had ended. */
   #guarded(run: () => void): void {
     try {
       run();
     } catch (error) {
-      if (this.#finished) return;
-      if (error instanceof EngineError && this.#interrupts > (this.#options.interrupts ?? 100_000))
-        throw new Stopped();
-      throw error;
+      if (!(error instanceof Abandoned)) throw error;
     }
   }
 

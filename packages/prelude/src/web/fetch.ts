@@ -25,6 +25,6 @@ export async function fetch(input: unknown, init?: RequestInit): Promise<Respons
     ...(body.isNull ? {} : { body: body.take("fetch") }),
     ...(request.idempotencyKey === undefined ? {} : { idempotencyKey: request.idempotencyKey }),
   };
-  const outcome = await callHost("fetch", '"fetch"', [options, request.signal]);
+  const outcome = await callHost("fetch", '"fetch"', [options, request.signal], new Error());
   return responseFrom(outcome as ReceivedResponse); // TRUST: the parent's own function made it
 }
