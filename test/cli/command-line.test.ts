@@ -2,8 +2,9 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { flowcell, flowcellJson, root } from "./run-cli.js";
+import { flowcell, flowcellJson, node, root } from "./run-cli.js";
 
 let folder: string;
 beforeAll(() => {
@@ -165,6 +166,22 @@ describe("what a run loads", () => {
   test("for TypeScript: esbuild as well", async () => {
     const files = await loaded(script("typed.ts", "export default (n: number) => n"));
     expect(files.some((file) => file.includes("node_modules/esbuild/"))).toBe(true);
+  });
+});
+
+describe("the library", () => {
+  test.each([
+    ["JavaScript", "export default () => 1"],
+    ["TypeScript", "export default (n: number) => 1"],
+  ])("does not keep a process alive after running %s", async (_what, source) => {
+    const program = script(
+      "program.mjs",
+      `import { run } from ${JSON.stringify(pathToFileURL(join(root, "packages/flowcell/dist/index.mjs")).href)};
+       const result = await run({ source: ${JSON.stringify(source)} });
+       console.log(JSON.stringify([result.ok, result.value]));`,
+    );
+    const { code, out } = await node([program]);
+    expect({ code, out }).toEqual({ code: 0, out: "[true,1]\n" });
   });
 });
 

@@ -21,8 +21,12 @@ export interface RunOptions {
 }
 
 export function flowcell(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
+  return node([...(options.nodeArgs ?? []), bin, ...args], options);
+}
+
+export function node(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [...(options.nodeArgs ?? []), bin, ...args], {
+    const child = spawn(process.execPath, args, {
       cwd: options.cwd ?? root,
       stdio: ["ignore", "pipe", "pipe"],
     });

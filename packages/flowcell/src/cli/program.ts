@@ -80,7 +80,7 @@ function build(parts: ProgramParts, finish: (exitCode: number) => void): Command
     .addHelpText(
       "after",
       examples([
-        'flowcell run examples/pricing-rule.js --input \'{"items":[{"sku":"tea","quantity":12}]}\'',
+        'flowcell run examples/pricing-rule.js --input \'{"items":[{"sku":"tea","cents":450,"quantity":12}]}\'',
         "flowcell run flow.ts --input @order.json --limit cpuMs=2000 --json",
       ]) +
         "\nExit codes: 0 completed, 1 script_error, 2 usage or invalid_input, 3 denied, 4 budget_exceeded or timed_out,\n" +
