@@ -85,7 +85,7 @@ function surprises(mode: Mode, user: TestUser): string[] {
   return acts.flatMap((act, index) => {
     const result = results[index];
     const got = result === undefined ? "no result" : outcome(result);
-    if (mode !== "confined" && got.startsWith("unavailable ")) return unavailable(act, got);
+    if (got.startsWith("unavailable ")) return unavailable(act, got);
     return expected(act[mode]).includes(got) ? [] : [`${act.name}: ${got}, expected ${act[mode]}`];
   });
 }
