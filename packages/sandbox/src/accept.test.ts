@@ -1,16 +1,18 @@
 // Tests of the one door between a launched process and the first byte of a script.
 import { untrusted, type WelcomeFacts, welcomeHeader } from "@flowcell/protocol";
-import { describe, expect, test, vi } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { type Acceptance, acceptWorker } from "./accept.js";
 import { type CompileResult, compile } from "./compile.js";
 import { CONTROLS } from "./controls.js";
 import {
   addWorker,
+  BOOT_ID,
   FAKE_WORKER,
   type FakeKernel,
   fakeHost,
   fakeProc,
   fakeSources,
+  parentId,
   statusText,
   WORKER_PID,
   workerStatus,
@@ -21,11 +23,14 @@ import { defaultPolicy, type SandboxPolicy } from "./policy.js";
 import { type KernelFacts, probe } from "./probe.js";
 
 // The boot that plans are bound to is read from the real kernel; here it is the fake host's.
+const boot = vi.hoisted(() => ({ id: "" }));
 vi.mock("./proc-reader.js", async (original) => {
   const real = await original<typeof import("./proc-reader.js")>();
-  const { BOOT_ID } = await import("./fake-host.js");
-  return { ...real, hostProc: { ...real.hostProc, text: () => `${BOOT_ID}\n` } };
+  return { ...real, hostProc: { ...real.hostProc, text: () => `${boot.id}\n` } };
 });
+boot.id = BOOT_ID;
+
+afterEach(() => void vi.restoreAllMocks());
 
 type User = "root" | "ordinary";
 
@@ -47,6 +52,8 @@ function scene(
   facts: Partial<KernelFacts> = {},
 ): Scene {
   const kernel = fakeHost(user);
+  vi.spyOn(process, "geteuid").mockReturnValue(parentId(user));
+  vi.spyOn(process, "getegid").mockReturnValue(parentId(user));
   const plan = planOf(compile(policy, probe(fakeSources(kernel, facts)), FAKE_WORKER));
   const { expected } = launchState(plan);
   addWorker(kernel, user, expected);

@@ -4,12 +4,28 @@ import { BLOCKER_CODES } from "./blocker.js";
 import type { WorkerBuildResult } from "./build.js";
 import { type CompileFailure, type CompileResult, compile, formatFailure } from "./compile.js";
 import { CONTROLS } from "./controls.js";
-import { BOOT_ID, FAKE_BUILD, FAKE_WORKER, fakeHost, fakeSources, WORKER_PATH } from "./fake-host.js";
-import { describePlanState, makePlan, PlanError, type PlanState, requirePlan, SandboxPlan } from "./plan.js";
+import {
+  BOOT_ID,
+  FAKE_BUILD,
+  FAKE_WORKER,
+  fakeHost,
+  fakeSources,
+  fakeUse,
+  WORKER_PATH,
+} from "./fake-host.js";
+import {
+  describePlanState,
+  makePlan,
+  PlanError,
+  type PlanState,
+  type PlanUse,
+  requirePlan,
+  SandboxPlan,
+} from "./plan.js";
 import { defaultPolicy } from "./policy.js";
 import { type HostCapabilities, type KernelFacts, LINUX_BACKEND, probe } from "./probe.js";
 
-const HERE = { backend: LINUX_BACKEND, bootId: BOOT_ID };
+const HERE = fakeUse("root");
 
 function host(user: "root" | "ordinary" = "root", facts: Partial<KernelFacts> = {}): HostCapabilities {
   return probe(fakeSources(fakeHost(user), facts));
@@ -20,8 +36,8 @@ function planOf(result: CompileResult): SandboxPlan {
   return result.plan;
 }
 
-function stateOf(result: CompileResult): PlanState {
-  return requirePlan(planOf(result), HERE);
+function stateOf(result: CompileResult, user: "root" | "ordinary" = "root"): PlanState {
+  return requirePlan(planOf(result), fakeUse(user));
 }
 
 function failureOf(result: CompileResult): CompileFailure {
@@ -71,7 +87,7 @@ describe("a policy that this host can hold", () => {
 
   test("expects nobody under root, and the parent's own identity under an ordinary user", () => {
     const under = (user: "root" | "ordinary"): number[] => {
-      const { expected } = stateOf(compile(defaultPolicy("flow"), host(user), FAKE_WORKER));
+      const { expected } = stateOf(compile(defaultPolicy("flow"), host(user), FAKE_WORKER), user);
       return [expected.uid, expected.gid, expected.groups];
     };
     expect(under("root")).toEqual([65_534, 65_534, 0]);
@@ -177,6 +193,20 @@ describe("gate 4, controls", () => {
     );
     expect(state.expected.landlockAbi).toBe(0);
     expect(state.args).toEqual(["--danger-landlock-optional"]);
+  });
+
+  test("Landlock that is withheld from this process is no kernel without it, whatever the operator set", () => {
+    const refused = {
+      landlockAbi: 0,
+      landlockProblem: "asking for it is refused (EPERM)",
+      landlockRefused: true,
+    };
+    for (const dangerLandlockOptional of [true, false]) {
+      const policy = defaultPolicy("flow", { dangerLandlockOptional });
+      const failure = failureOf(compile(policy, host("root", refused), FAKE_WORKER));
+      expect(failure.blockers.map((blocker) => blocker.code)).toEqual(["landlock_missing"]);
+      expect(failure.blockers[0]?.remedy).toContain("allow the landlock system calls");
+    }
   });
 
   test("where the kernel has Landlock, the operator's switch changes nothing about what is expected", () => {
@@ -297,8 +327,8 @@ describe("plans cannot be made, copied or kept", () => {
     expect(() => Object.assign(state.limits, { dataBytes: 1 })).toThrow(TypeError);
   });
 
-  test("another boot, another backend and another format are refused by their names", () => {
-    const reason = (use: { backend: string; bootId: string }, one: SandboxPlan = plan): string => {
+  test("another boot, backend, identity and format are refused by their names", () => {
+    const reason = (use: PlanUse, one: SandboxPlan = plan): string => {
       try {
         requirePlan(one, use);
       } catch (error) {
@@ -309,6 +339,7 @@ describe("plans cannot be made, copied or kept", () => {
     expect(reason({ ...HERE, bootId: "another" })).toBe("other_boot");
     expect(reason({ ...HERE, bootId: "" })).toBe("other_boot");
     expect(reason({ ...HERE, backend: "macos-seatbelt" })).toBe("other_backend");
+    expect(reason(fakeUse("ordinary"))).toBe("other_identity");
     const old = makePlan({ ...requirePlan(plan, HERE), format: 0 });
     expect(reason(HERE, old)).toBe("other_format");
     const unbound = makePlan({ ...requirePlan(plan, HERE), bootId: "" });

@@ -14,7 +14,7 @@ import type { Blocker } from "./blocker.js";
 import type { WorkerBuild, WorkerBuildResult } from "./build.js";
 import type { Control } from "./controls.js";
 import type { ControlStatus } from "./linux-controls.js";
-import { makePlan, PLAN_FORMAT, type PlanLimits, type SandboxPlan } from "./plan.js";
+import { identityOf, makePlan, PLAN_FORMAT, type PlanLimits, type SandboxPlan } from "./plan.js";
 import {
   formatProblem,
   ISOLATION_LEVELS,
@@ -117,6 +117,7 @@ export function compile(policy: unknown, host: HostCapabilities, worker: WorkerB
       expected: expectedFacts(host, self, worker.build, limits),
       parent: {
         pid: self.pid,
+        identity: identityOf(self.uid[1], self.gid[1]),
         groups: self.groups,
         seccompFilters: self.seccompFilters,
         canTrace: self.canTrace,
@@ -237,7 +238,10 @@ function withPolicy(
   policy: SandboxPolicy,
   host: HostCapabilities,
 ): readonly ControlStatus[] {
-  if (policy.landlock !== "required" || host.facts.kernel.landlockAbi > 0) return controls;
+  const { kernel } = host.facts;
+  // A kernel without Landlock is what the operator may accept; one whose Landlock is withheld is something else.
+  if (kernel.landlockAbi > 0 || (policy.landlock === "dangerOptional" && !kernel.landlockRefused))
+    return controls;
   return controls.map((status) =>
     status.control === "filesystem_deny"
       ? { ...status, state: "partial", missing: "the second layer, Landlock" }
@@ -254,18 +258,7 @@ function controlBlockers(
   return required.flatMap(({ control, because }): Blocker[] => {
     const status = controls.find((one) => one.control === control);
     if (status?.state === "enforced") return [];
-    if (control === "filesystem_deny" && facts.kernel.landlockAbi === 0 && facts.kernel.seccompFilter) {
-      const why = facts.kernel.landlockProblem === "" ? "" : ` (${facts.kernel.landlockProblem})`;
-      return [
-        {
-          control,
-          code: "landlock_missing",
-          message: `This kernel (${facts.kernelRelease}) has no Landlock${why}, which the policy requires.`,
-          remedy:
-            'use Linux 5.13 or newer with landlock among the security modules of its boot (lsm=), or set "dangerLandlockOptional": true in the operator\'s configuration',
-        },
-      ];
-    }
+    if (control === "filesystem_deny" && facts.kernel.landlockAbi === 0) return [landlockBlocker(host)];
     const partial = status?.state === "partial";
     return [
       {
@@ -276,6 +269,25 @@ function controlBlockers(
       },
     ];
   });
+}
+
+function landlockBlocker(host: HostCapabilities): Blocker {
+  const { kernel, kernelRelease } = host.facts;
+  const why = kernel.landlockProblem === "" ? "" : ` (${kernel.landlockProblem})`;
+  const blocker = { control: "filesystem_deny", code: "landlock_missing" } as const;
+  if (kernel.landlockRefused) {
+    return {
+      ...blocker,
+      message: `Landlock cannot be used by this process${why}.`,
+      remedy: "let the filter or container around flowcell allow the landlock system calls",
+    };
+  }
+  return {
+    ...blocker,
+    message: `This kernel (${kernelRelease}) has no Landlock${why}, which the policy requires.`,
+    remedy:
+      'use Linux 5.13 or newer with landlock among the security modules of its boot (lsm=), or set "dangerLandlockOptional": true in the operator\'s configuration',
+  };
 }
 
 function remedyFor(control: Control): string {

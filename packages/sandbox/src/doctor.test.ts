@@ -1,6 +1,6 @@
 // Tests of the doctor's report: what it may say, and that it says no more. The real thing runs where the native parts
 // are built (test/doctor).
-import { describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { compile } from "./compile.js";
 import { CONTROLS } from "./controls.js";
 import { assemble, type DoctorReport, type Findings, type WorkerReport } from "./doctor.js";
@@ -12,6 +12,13 @@ import { defaultPolicy } from "./policy.js";
 import { hostSources, probe } from "./probe.js";
 
 const host = probe({ ...fakeSources(fakeHost("root")), proc: bootOf(hostSources().proc) });
+
+// The fake host's parent is root, whoever runs the tests.
+beforeEach(() => {
+  vi.spyOn(process, "geteuid").mockReturnValue(0);
+  vi.spyOn(process, "getegid").mockReturnValue(0);
+});
+afterEach(() => void vi.restoreAllMocks());
 
 /** The fake host on the real boot, to which plans are bound. */
 function bootOf(real: ReturnType<typeof hostSources>["proc"]): ReturnType<typeof hostSources>["proc"] {

@@ -3,10 +3,10 @@ import type { WelcomeFacts } from "@flowcell/protocol";
 import { describe, expect, test } from "vitest";
 import { compile } from "./compile.js";
 import { differingFact, judgeAct, type ProbeAct, parseActs, readAttempt } from "./escape-probes.js";
-import { BOOT_ID, FAKE_WORKER, fakeHost, fakeSources } from "./fake-host.js";
+import { FAKE_WORKER, fakeHost, fakeSources, fakeUse } from "./fake-host.js";
 import { requirePlan } from "./plan.js";
 import { defaultPolicy } from "./policy.js";
-import { LINUX_BACKEND, probe } from "./probe.js";
+import { probe } from "./probe.js";
 import { FACT_NAMES } from "./welcome.js";
 
 const act: ProbeAct = {
@@ -90,7 +90,7 @@ describe("the probe speaks for the worker", () => {
   test("as long as both attest the same, but for what is each binary's own", () => {
     const result = compile(defaultPolicy("flow"), probe(fakeSources(fakeHost("root"))), FAKE_WORKER);
     if (!result.ok) throw new Error(JSON.stringify(result.failure));
-    const { expected } = requirePlan(result.plan, { backend: LINUX_BACKEND, bootId: BOOT_ID });
+    const { expected } = requirePlan(result.plan, fakeUse("root"));
     const own = {
       buildId: "0".repeat(64),
       fingerprint: "0".repeat(64),

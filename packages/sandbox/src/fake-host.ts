@@ -2,7 +2,8 @@
 // Used by the tests of this package only; not part of its interface.
 import type { WelcomeFacts } from "@flowcell/protocol";
 import type { WorkerBuild, WorkerBuildResult } from "./build.js";
-import type { KernelFacts, ProbeSources } from "./probe.js";
+import { identityOf, type PlanUse } from "./plan.js";
+import { type KernelFacts, LINUX_BACKEND, type ProbeSources } from "./probe.js";
 import type { FileIdentity, ProcReader } from "./proc-reader.js";
 
 /** Process id of the parent in these texts. */
@@ -11,6 +12,16 @@ export const PARENT_PID = 77;
 export const WORKER_PID = 412;
 export const BOOT_ID = "0b7f4c0e-58a5-4c1b-9e0c-3a1f1d0c9d11";
 export const WORKER_PATH = "/opt/flowcell/worker-native/build/bin/worker";
+
+/** The user and group of a parent of this kind. */
+export function parentId(user: "root" | "ordinary"): number {
+  return user === "root" ? 0 : 1000;
+}
+
+/** Where a plan of the fake host is valid. */
+export function fakeUse(user: "root" | "ordinary"): PlanUse {
+  return { backend: LINUX_BACKEND, bootId: BOOT_ID, identity: identityOf(parentId(user), parentId(user)) };
+}
 
 /** An answer of the fake kernel: a text, or the code of the error it gives. */
 export type Answer = string | { readonly fails: string };
@@ -190,6 +201,7 @@ export function addWorker(kernel: FakeKernel, user: "root" | "ordinary", facts: 
 export const KERNEL_FACTS: KernelFacts = {
   landlockAbi: 7,
   landlockProblem: "",
+  landlockRefused: false,
   seccompFilter: true,
   seccompThreadSync: true,
   seccompKillProcess: true,

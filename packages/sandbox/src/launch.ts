@@ -1,10 +1,11 @@
 // Launching from a plan: the only way from a policy to a process.
 //
 // Called by the pool and by doctor. The plan decides path, argument and limits; the caller decides nothing but when.
-// Kept true: what is not a genuine plan of this process and this boot launches nothing (PlanError).
+// Kept true: what is not a genuine plan of this process, boot and identity launches nothing (PlanError).
 import { type LaunchedWorker, launchWorker } from "@flowcell/native";
 import {
   describePlanState,
+  identityOf,
   type PlanDescription,
   type PlanState,
   requirePlan,
@@ -27,7 +28,8 @@ function currentBootId(): string {
 
 /** The state of a plan that is valid here and now; throws PlanError otherwise. */
 export function launchState(plan: SandboxPlan): PlanState {
-  return requirePlan(plan, { backend: LINUX_BACKEND, bootId: currentBootId() });
+  const identity = identityOf(process.geteuid?.() ?? -1, process.getegid?.() ?? -1);
+  return requirePlan(plan, { backend: LINUX_BACKEND, bootId: currentBootId(), identity });
 }
 
 /** What a plan holds, for reports. Throws PlanError for what is no valid plan. */

@@ -6,12 +6,12 @@ import { compile } from "./compile.js";
 import { isControl } from "./controls.js";
 import {
   addWorker,
-  BOOT_ID,
   FAKE_WORKER,
   type FakeKernel,
   fakeHost,
   fakeProc,
   fakeSources,
+  fakeUse,
   limitsText,
   statusText,
   WORKER_PATH,
@@ -28,7 +28,7 @@ import {
 } from "./observe.js";
 import { type PlanState, requirePlan } from "./plan.js";
 import { defaultPolicy } from "./policy.js";
-import { LINUX_BACKEND, probe } from "./probe.js";
+import { probe } from "./probe.js";
 
 type User = "root" | "ordinary";
 const FOLDER = `/proc/${WORKER_PID}`;
@@ -37,7 +37,7 @@ function setUp(user: User): { plan: PlanState; kernel: FakeKernel } {
   const kernel = fakeHost(user);
   const result = compile(defaultPolicy("flow"), probe(fakeSources(kernel)), FAKE_WORKER);
   if (!result.ok) throw new Error(JSON.stringify(result.failure));
-  const plan = requirePlan(result.plan, { backend: LINUX_BACKEND, bootId: BOOT_ID });
+  const plan = requirePlan(result.plan, fakeUse(user));
   addWorker(kernel, user, plan.expected);
   return { plan, kernel };
 }

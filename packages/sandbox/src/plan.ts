@@ -4,7 +4,7 @@
 // which calls `requirePlan` first. A plan is evidence that four gates were passed in this process on this boot of this
 // host; it is no token that could be written down, sent or rebuilt. So its state lives in a table of this module, not
 // in the object: a copy, a proxy, a look-alike, or a plan of another copy of this module finds nothing there.
-// Kept true: what `requirePlan` returns was compiled in this process, for this boot, in this format.
+// Kept true: what `requirePlan` returns was compiled in this process, for this boot and this identity, in this format.
 import type { WelcomeFacts } from "@flowcell/protocol";
 import type { WorkerBuild } from "./build.js";
 import type { ControlStatus } from "./linux-controls.js";
@@ -39,6 +39,8 @@ export interface PlanState {
   /** The parent as the plan was made, for what workers inherit from it. */
   readonly parent: {
     readonly pid: number;
+    /** See `identityOf`. */
+    readonly identity: string;
     readonly groups: readonly number[];
     readonly seccompFilters: number;
     readonly canTrace: boolean;
@@ -48,7 +50,12 @@ export interface PlanState {
 }
 
 /** Why a value is not accepted as a plan. */
-export type PlanErrorReason = "not_a_plan" | "other_backend" | "other_boot" | "other_format";
+export type PlanErrorReason =
+  | "not_a_plan"
+  | "other_backend"
+  | "other_boot"
+  | "other_format"
+  | "other_identity";
 
 /** A value was used as a plan that is none for this process. A mistake of the calling program, never of a script. */
 export class PlanError extends Error {
@@ -93,10 +100,16 @@ export function makePlan(state: PlanState): SandboxPlan {
   return plan;
 }
 
-/** What a plan must be for, and how to find out which boot this is. */
+/** What a plan must be for: the backend, this boot, and the identity under which this process runs now. */
 export interface PlanUse {
   readonly backend: string;
   readonly bootId: string;
+  readonly identity: string;
+}
+
+/** User and group of a parent in one word. */
+export function identityOf(uid: number, gid: number): string {
+  return `${uid}:${gid}`;
 }
 
 /** The state of a genuine plan; throws a PlanError for anything else. */
@@ -118,6 +131,12 @@ export function requirePlan(value: unknown, use: PlanUse): PlanState {
     throw new PlanError(
       "other_boot",
       "the plan was made on another boot of this host; compile the policy again.",
+    );
+  }
+  if (state.parent.identity !== use.identity) {
+    throw new PlanError(
+      "other_identity",
+      `the plan was made as ${state.parent.identity}, this process is now ${use.identity}; compile after changing identity.`,
     );
   }
   return state;

@@ -6,7 +6,7 @@
 // /proc would make the observation of workers blind, so it makes the backend unavailable.
 // Kept true: nothing is reported as enforced that was not asked for. Whatever could not be asked counts as missing.
 import { release } from "node:os";
-import { hostFacts } from "@flowcell/native";
+import { hostFacts, type HostFacts as NativeHostFacts } from "@flowcell/native";
 import type { Blocker, BlockerCode } from "./blocker.js";
 import { CONTROLS, type Control } from "./controls.js";
 import { type ControlStatus, linuxControls } from "./linux-controls.js";
@@ -25,6 +25,8 @@ export interface KernelFacts {
   /** 0 when Landlock cannot be used; `landlockProblem` then says why. */
   readonly landlockAbi: number;
   readonly landlockProblem: string;
+  /** The kernel may have Landlock, but something around this process refuses it. No policy makes that acceptable. */
+  readonly landlockRefused: boolean;
   readonly seccompFilter: boolean;
   readonly seccompThreadSync: boolean;
   readonly seccompKillProcess: boolean;
@@ -102,7 +104,7 @@ export function hostSources(launcherPath?: string): ProbeSources {
     kernelRelease: release(),
     pid: process.pid,
     proc: hostProc,
-    kernel: () => askKernel(launcherPath),
+    kernel: () => readKernelFacts(hostFacts(launcherPath)),
   };
 }
 
@@ -143,13 +145,13 @@ export function probe(sources: ProbeSources = hostSources()): HostCapabilities {
   };
 }
 
-/** The host's answers through the launcher library. Throws NativeMissingError when that has not been built. */
-function askKernel(launcherPath: string | undefined): KernelFacts {
-  const facts = hostFacts(launcherPath);
+/** What the answers of packages/native amount to. An answer that is no plain yes counts as no. */
+export function readKernelFacts(facts: NativeHostFacts): KernelFacts {
   const { hardLimits } = facts.self;
   return {
     landlockAbi: facts.landlockAbi,
     landlockProblem: facts.landlockError === null ? "" : landlockProblem(facts.landlockError),
+    landlockRefused: facts.landlockError !== null && !LANDLOCK_ABSENT.includes(facts.landlockError),
     seccompFilter: facts.seccompFilter === true,
     seccompThreadSync: facts.seccompTsync === true,
     seccompKillProcess: facts.seccompKillProcess === true,
@@ -162,13 +164,16 @@ function askKernel(launcherPath: string | undefined): KernelFacts {
   };
 }
 
+/** What a kernel without Landlock answers: not built in, or not enabled at boot. */
+const LANDLOCK_ABSENT: readonly string[] = ["ENOSYS", "EOPNOTSUPP"];
+
 function landlockProblem(code: string): string {
   if (code === "ENOSYS") return "it is not built into this kernel";
   if (code === "EOPNOTSUPP") return "it is not enabled at boot";
   return `asking for it is refused (${code})`;
 }
 
-/** Without the launcher library nothing can be asked and nothing launched. */
+/** Without the launcher library nothing can be asked and nothing launched; asking throws then. */
 function askThrough(sources: ProbeSources, blockers: Blocker[]): KernelFacts {
   try {
     return sources.kernel();
@@ -217,6 +222,7 @@ function unavailable(sources: ProbeSources): HostCapabilities {
 const NO_KERNEL_FACTS: KernelFacts = {
   landlockAbi: 0,
   landlockProblem: "not asked",
+  landlockRefused: false,
   seccompFilter: false,
   seccompThreadSync: false,
   seccompKillProcess: false,

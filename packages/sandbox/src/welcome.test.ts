@@ -4,16 +4,16 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { compile } from "./compile.js";
 import { isControl } from "./controls.js";
-import { BOOT_ID, FAKE_WORKER, fakeHost, fakeSources } from "./fake-host.js";
+import { FAKE_WORKER, fakeHost, fakeSources, fakeUse } from "./fake-host.js";
 import { requirePlan } from "./plan.js";
 import { defaultPolicy } from "./policy.js";
-import { LINUX_BACKEND, probe } from "./probe.js";
+import { probe } from "./probe.js";
 import { FACT_NAMES, FACT_ROWS, judgeWelcome } from "./welcome.js";
 
 function expectedUnder(user: "root" | "ordinary"): WelcomeFacts {
   const result = compile(defaultPolicy("flow"), probe(fakeSources(fakeHost(user))), FAKE_WORKER);
   if (!result.ok) throw new Error(JSON.stringify(result.failure));
-  return requirePlan(result.plan, { backend: LINUX_BACKEND, bootId: BOOT_ID }).expected;
+  return requirePlan(result.plan, fakeUse(user)).expected;
 }
 
 /** Values of the same form as a right one, as a lying worker would choose them. */
