@@ -11,7 +11,7 @@ import {
   statusText,
 } from "./fake-host.js";
 import type { KernelFacts } from "./probe.js";
-import { type HostCapabilities, probe } from "./probe.js";
+import { type HostCapabilities, probe, readKernelFacts } from "./probe.js";
 
 function codes(host: HostCapabilities): string[] {
   return host.blockers.map((blocker) => blocker.code);
@@ -172,6 +172,65 @@ describe("a host that cannot", () => {
     expect(codes(unmapped)).toEqual(["identity_not_droppable"]);
     const mapped = changed((kernel) => kernel.texts.set("/proc/self/uid_map", "0 100000 65536\n"), "root");
     expect(codes(mapped)).toEqual([]);
+  });
+});
+
+describe("answers of the kernel", () => {
+  const yes: Parameters<typeof readKernelFacts>[0] = {
+    os: "linux",
+    arch: "x64",
+    kernelRelease: "6.18.0",
+    landlockAbi: 7,
+    landlockError: null,
+    seccompFilter: true,
+    seccompTsync: true,
+    seccompKillProcess: true,
+    mdwe: true,
+    closeRangeCloexec: true,
+    procfs: true,
+    pageBytes: 4096,
+    yamaPtraceScope: 1,
+    pipeUserPagesSoft: null,
+    self: {
+      uid: 0,
+      gid: 0,
+      capEffective: null,
+      seccompMode: 0,
+      noNewPrivs: false,
+      dumpable: 1,
+      personality: 0,
+      hardLimits: { dataBytes: null, cpuSeconds: 60, stackBytes: null, openFiles: null },
+    },
+  };
+
+  test("a plain yes to everything is a kernel that has everything", () => {
+    expect(readKernelFacts(yes)).toEqual({ ...KERNEL_FACTS, hardCpuSeconds: 60 });
+  });
+
+  test.each(["seccompFilter", "seccompTsync", "seccompKillProcess", "mdwe", "closeRangeCloexec"] as const)(
+    "%s: no, or a refusal to answer, counts as no",
+    (name) => {
+      for (const answer of [false, "EPERM", "ENOSYS"]) {
+        const facts = readKernelFacts({ ...yes, [name]: answer });
+        // One for this answer, and Landlock that nobody withholds.
+        expect(Object.values(facts).filter((value) => value === false)).toHaveLength(2);
+      }
+    },
+  );
+
+  test("close_range without its newer flag is there", () => {
+    expect(readKernelFacts({ ...yes, closeRangeCloexec: "EINVAL" }).closeRange).toBe(true);
+  });
+
+  test.each([
+    ["ENOSYS", "not built into", false],
+    ["EOPNOTSUPP", "not enabled at boot", false],
+    ["EPERM", "refused (EPERM)", true],
+    ["EACCES", "refused (EACCES)", true],
+  ])("Landlock that answers %s", (landlockError, problem, refused) => {
+    const facts = readKernelFacts({ ...yes, landlockAbi: 0, landlockError });
+    expect(facts.landlockProblem).toContain(problem);
+    expect(facts.landlockRefused).toBe(refused);
   });
 });
 
