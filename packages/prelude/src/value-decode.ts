@@ -170,7 +170,8 @@ function readError(parsed: unknown[], index: number): Error {
   const message = node(parsed[1]) as string;
   const known = errorClasses[name];
   const error = keep(index, known === undefined ? newError(name, message) : new known(message));
-  defineData(error, "stack", typeof parsed[2] === "number" && parsed[2] >= 0 ? node(parsed[2]) : "", false);
+  const stack = parsed[2] === referenceHole ? `${name}: ${message}` : node(parsed[2]);
+  defineData(error, "stack", stack, false);
   if (parsed[3] !== referenceHole) defineData(error, "cause", read(parsed[3]), false);
   if (parsed[4] !== referenceHole) defineData(error, "errors", read(parsed[4]), false);
   if (parsed[5] !== referenceHole) {

@@ -468,7 +468,17 @@ function objectReference(value: object): number {
   const outer = parts;
   parts = 1;
   sizes[index] = 1;
-  setNode(index, nodeText(value));
+  let text: string | undefined;
+  // Arrays and plain objects are told here: each function in between takes stack for every level of the value.
+  if (!isProxy(value)) {
+    const prototype = ObjectGetPrototypeOf(value);
+    if (ArrayIsArray(value)) {
+      if (prototype === ArrayPrototype) text = arrayNode(value);
+    } else if (prototype === ObjectPrototype || prototype === null) {
+      text = plainNode(value as PlainObject, prototype === null); // its prototype says so
+    }
+  }
+  setNode(index, text ?? otherNode(value));
   sizes[index] = parts;
   const size = parts;
   parts = outer;
@@ -476,16 +486,10 @@ function objectReference(value: object): number {
   return index;
 }
 
-function nodeText(value: object): string {
+function otherNode(value: object): string {
   if (isProxy(value)) return proxyNode(value);
-  const prototype = ObjectGetPrototypeOf(value);
-  if (ArrayIsArray(value)) {
-    if (prototype === ArrayPrototype) return arrayNode(value);
-  } else if (prototype === ObjectPrototype || prototype === null) {
-    return plainNode(value as PlainObject, prototype === null); // its prototype says so
-  }
   if (ErrorIsError(value) || ObjectPrototypeIsPrototypeOf(ErrorPrototype, value)) return errorNode(value);
-  return nativeNode(value, prototype) ?? refuseInstance(value);
+  return nativeNode(value, ObjectGetPrototypeOf(value)) ?? refuseInstance(value);
 }
 
 /** A proxy of a plain object or array is read like one; its traps may throw. */
@@ -577,8 +581,16 @@ function plainNode(object: PlainObject, isNull: boolean): string {
   let text = isNull ? '["null"' : "{";
   for (let at = 0; at < length; at++) {
     const key = keys[at] as string; // below its length
-    if (isNull) text += `,${quote(key)},${property(object, key)}`;
-    else text += `${at === 0 ? "" : ","}${quote(key)}:${property(object, key)}`;
+    path[depth++] = key;
+    let value: unknown;
+    try {
+      value = object[key];
+    } catch (error) {
+      unreadable(error);
+    }
+    text += isNull ? `,${quote(key)},` : `${at === 0 ? "" : ","}${quote(key)}:`;
+    text += reference(value);
+    depth--;
     checkGrowth(text);
   }
   return text + (isNull ? "]" : "}");
@@ -929,7 +941,9 @@ function joinPieces(): ArrayBuffer | undefined {
     into[to + 1] = size >>> 8;
     into[to + 2] = size >>> 16;
     into[to + 3] = size >>> 24;
-    TypedArrayPrototypeSet(into, new NativeUint8Array(buffer, offset, bytes), to + 4 + padding);
+    // A detached buffer is empty, and no view can be made of it.
+    if (bytes > 0)
+      TypedArrayPrototypeSet(into, new NativeUint8Array(buffer, offset, bytes), to + 4 + padding);
     to += 4 + size;
   }
   return joined;

@@ -4,6 +4,8 @@
  * and every activation from it. Runs in Node's wasm, so the stack limit is lower than the worker's.
  */
 
+/// <reference path="./webassembly.d.ts" />
+
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
