@@ -33,7 +33,7 @@ describe("every example", () => {
     const commands = headCommands(path);
     expect(commands.length).toBeGreaterThan(0);
     const page = readFileSync(join(examples, "README.md"), "utf8");
-    expect(page).toContain(`| \`${path}\` |`);
+    expect(page).toContain(`\n| \`${path}\` `);
     expect(commands.some((command) => page.includes(`\`${command}\``))).toBe(true);
   });
 
