@@ -134,7 +134,7 @@ const VERDICTS: readonly (readonly [ProbeVerdict, string])[] = [
   ["refused_only", "refused confined, and failing unconfined as well: no proof"],
   ["allowed", "allowed, as listed: what a worker needs, or what nobody can deny"],
   ["unavailable", "not possible on this host"],
-  ["inconclusive", "did not take place"],
+  ["inconclusive", "prove nothing: one of the two attempts is not as listed"],
   ["escaped", "NOT REFUSED"],
 ];
 
