@@ -72,9 +72,9 @@ describe("a worker that", () => {
   });
 
   const cases: [behaviour: string, fact: string, startDeadlineMs?: number][] = [
-    ["silent", "welcome_late/startDeadlineMs", 200],
-    ["late-700", "welcome_late/startDeadlineMs", 200],
-    ["stalled", "welcome_late/startDeadlineMs", 200],
+    ["silent", "welcome_late/startDeadlineMs", 600],
+    ["late-1500", "welcome_late/startDeadlineMs", 600],
+    ["stalled", "welcome_late/startDeadlineMs", 600],
     ["truncated", "start_failed/unknown"],
     ["eager", "welcome_refused/early_bytes"],
     ["twice", "welcome_refused/early_bytes"],

@@ -82,7 +82,6 @@ export class Worker<Confinement> implements ActivationPort<Confinement> {
   activation: Activation<Confinement> | null = null;
   /** When it became idle or blank. */
   idleSince = 0;
-
   /** It ran out of a limit, or was single use: it must not serve again. */
   spent = false;
 
@@ -146,7 +145,7 @@ export class Worker<Confinement> implements ActivationPort<Confinement> {
 
   get confinement(): Confinement {
     if (this.#confinement === null)
-      throw new Error("a worker without an accepted Welcome was used: a bug in the pool");
+      throw new Error("a worker was used before it was accepted: a bug in the pool");
     return this.#confinement;
   }
 
