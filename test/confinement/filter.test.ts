@@ -147,6 +147,16 @@ describe.each(archs)("the seccomp filter of %s", (arch) => {
   });
 });
 
+describe("the seccomp filter of x64", () => {
+  it("refuses x32 numbers before it looks at any row, not only because no row names them", () => {
+    expect(programOf("x64").slice(3, 6)).toEqual([
+      [0x20, 0, 0, 0],
+      [0x35, 0, 1, 0x40000000],
+      [0x06, 0, 0, killProcess],
+    ]);
+  });
+});
+
 describe("the seccomp table", () => {
   it("admits no call that opens, connects, starts, maps or signals", () => {
     expect(table.rows.map((row) => row.name).sort()).toEqual([
