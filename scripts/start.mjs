@@ -15,5 +15,7 @@ const { status, signal } = spawnSync(
 );
 process.exitCode = signal === null ? (status ?? 70) : 70;
 if (process.exitCode === 0) {
-  process.stderr.write("\nnext: node_modules/.bin/flowcell doctor   (or: flowcell run --help, examples/README.md)\n");
+  process.stderr.write(
+    "\nnext: node_modules/.bin/flowcell doctor   (or: flowcell run --help, examples/README.md)\n",
+  );
 }

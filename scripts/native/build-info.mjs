@@ -97,7 +97,9 @@ function imageTop(context) {
 /** The engine's C stack, from the one place that declares it. */
 function engineStackBytes(context) {
   const path = join(context.nativeDir, "src/engine/engine_state.h");
-  const shift = readFileSync(path, "utf8").match(/#define ENGINE_C_STACK_BYTES \(UINT64_C\((\d+)\) << 20\)/)?.[1];
+  const shift = readFileSync(path, "utf8").match(
+    /#define ENGINE_C_STACK_BYTES \(UINT64_C\((\d+)\) << 20\)/,
+  )?.[1];
   if (shift === undefined) throw new Error(`${path} does not define ENGINE_C_STACK_BYTES in MiB`);
   return Number(shift) * 1024 * 1024;
 }

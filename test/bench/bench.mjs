@@ -69,7 +69,10 @@ async function awaitedHostCall() {
   const calls = 1000;
   const pool = await warmPool(1);
   const empty = request("warm", scriptOf("return 1"));
-  const calling = request("warm", scriptOf(`for (let i = 0; i < ${calls}; i++) await host.echo(i); return 1`));
+  const calling = request(
+    "warm",
+    scriptOf(`for (let i = 0; i < ${calls}; i++) await host.echo(i); return 1`),
+  );
   await samples(20, () => run(pool, calling));
   const base = median(await samples(count(200), () => run(pool, empty)));
   const times = await samples(count(100), () => run(pool, calling));
@@ -101,9 +104,7 @@ async function idleMemory() {
   if (process.getuid?.() !== 0) return { skipped: "only root may read a worker's smaps" };
   const workers = 20;
   const pool = makePool({ spares: 0, workersMax: workers });
-  await Promise.all(
-    Array.from({ length: workers }, (_, i) => run(pool, request(`flow-${i}`, trivial))),
-  );
+  await Promise.all(Array.from({ length: workers }, (_, i) => run(pool, request(`flow-${i}`, trivial))));
   const pids = childrenOf(process.pid);
   const bytes = pids.map(pssOf);
   await pool.close();

@@ -1,7 +1,7 @@
 // The benchmark's side of flowcell: a pool made as the library makes it, and requests as small as they get.
 import { randomBytes } from "node:crypto";
-import { encodeValue, profileLimits } from "@flowcell/protocol";
 import { createPool } from "@flowcell/pool";
+import { encodeValue, profileLimits } from "@flowcell/protocol";
 import { defaultPolicy, formatFailure, preparePlan } from "@flowcell/sandbox";
 
 export const limits = { ...profileLimits("codemode"), hostCalls: 100_000 };
@@ -15,7 +15,7 @@ export function scriptOf(body) {
 }
 
 export function plan() {
-  const { result } = preparePlan(defaultPolicy());
+  const { result } = preparePlan(defaultPolicy("codemode"));
   if (!result.ok) throw new Error(formatFailure(result));
   return result.plan;
 }

@@ -45,7 +45,8 @@ export async function compareCompute(rounds) {
         handle.dispose();
         context.dispose();
       });
-      if (fromCell !== fromPeer) throw new Error(`${name}: ${fromCell} in a cell, ${fromPeer} in quickjs-emscripten`);
+      if (fromCell !== fromPeer)
+        throw new Error(`${name}: ${fromCell} in a cell, ${fromPeer} in quickjs-emscripten`);
       if (round < 2) continue; // V8 has tiered up and the worker is warm
       inCell.push(cell);
       inPeer.push(peer);

@@ -2,7 +2,7 @@
 // library to the first script's result.
 const start = process.hrtime.bigint();
 const { createRuntime } = await import("@flowcell/flowcell");
-const runtime = await createRuntime();
+const runtime = createRuntime();
 const result = await runtime.run({ source: "export default async () => 1 + 1" });
 const ms = Number(process.hrtime.bigint() - start) / 1e6;
 if (!result.ok || result.value !== 2) throw new Error(JSON.stringify(result));

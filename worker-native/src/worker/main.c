@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "build_info.h"
 #include "confine/confine.h"
+#include "confine/deviations.h"
 #include "engine/engine.h"
 #include "exit_codes.h"
 #include "protocol.h"
@@ -27,10 +28,26 @@ static void worker_send_welcome(const struct welcome *welcome) {
   output_flush();
 }
 
+/* The whole command line: nothing, or the operator's word on Landlock. A test build also takes deviations. */
+static bool worker_landlock_optional(char **words) {
+  bool optional = false;
+  for (; *words != NULL; words++) {
+    if (!optional && text_equal(*words, "--danger-landlock-optional")) {
+      optional = true;
+#if defined(FLOWCELL_TEST_BUILD)
+    } else if (deviation_argument(*words)) {
+#endif
+    } else {
+      sys_exit_group(EXIT_USAGE);
+    }
+  }
+  return optional;
+}
+
 int worker_main(int argc, char **argv, char **envp, const unsigned long *auxv) {
   static struct welcome welcome; /* Reset: written once, before confinement ends; constant afterwards. */
-  bool landlock_optional = argc == 2 && text_equal(argv[1], "--danger-landlock-optional");
-  if (argc != 1 && !landlock_optional) sys_exit_group(EXIT_USAGE);
+  if (argc < 1) sys_exit_group(EXIT_USAGE);
+  bool landlock_optional = worker_landlock_optional(argv + 1);
   startup_check(envp, auxv, &welcome);
   if (engine_map() != 0) sys_exit_group(EXIT_ENGINE_MAP);
   confine_enter(&welcome, landlock_optional);
