@@ -243,7 +243,8 @@ class Missing {
 Object.setPrototypeOf(Missing.prototype, null);
 
 function missing(name: string): object {
-  const target = (): void => {};
+  // What a proxy can be used as, its target must be.
+  function target(): void {}
   return makeProxy(target, new Missing(name) as ProxyHandler<object>, target); // its methods are traps
 }
 

@@ -310,7 +310,27 @@ function functionHead(value: object, tag: string): string {
 }
 
 function showError(error: object, depth: number, indent: string, inner: Enclosing): string {
-  return withProperties(stackOf(error, nestedStringMost * 4), error, depth, indent, inner, isErrorKey);
+  const head = spend(stackOf(error, nestedStringMost * 4));
+  if (depth > depthMost) return head;
+  const entries = newEntries();
+  showProperties(error, entries, depth, indent, inner, isErrorKey);
+  showHidden(error, "cause", entries, depth, indent, inner);
+  showHidden(error, "errors", entries, depth, indent, inner);
+  return entries.count === 0 ? head : compose(`${head} `, "{", entries, "}", indent, false);
+}
+
+/** An own property of an error that is not enumerable, in brackets as Node has it. */
+function showHidden(
+  error: object,
+  key: string,
+  entries: Entries,
+  depth: number,
+  indent: string,
+  inner: Enclosing,
+): void {
+  const descriptor = descriptorOf(error, key);
+  if (descriptor === undefined || descriptor.enumerable === true) return;
+  add(entries, `[${key}]: ${showProperty(error, key, depth, indent, inner)}`);
 }
 
 /** `head`, followed by the own properties in braces if there are any. */

@@ -4,8 +4,9 @@
  * the guest's through a constructor that keeps a note; nothing else in this realm makes one.
  */
 
+import { defineMethods } from "./define.js";
 import {
-  defineData,
+  FunctionPrototypeBind,
   NativeProxy,
   NativeTypeError,
   NativeWeakMap,
@@ -36,14 +37,14 @@ function GuestProxy(target: object, handler: ProxyHandler<object>): object {
   return proxy;
 }
 
-function revocable(target: object, handler: ProxyHandler<object>): { proxy: object; revoke: () => void } {
+const revocable = (target: object, handler: ProxyHandler<object>): { proxy: object; revoke: () => void } => {
   const made = ReflectApply(nativeRevocable, NativeProxy, [target, handler]) as {
     proxy: object;
     revoke: () => void;
   }; // as the intrinsic is typed
   note(made.proxy, target);
   return made;
-}
+};
 
 /** A proxy of the runtime's own, which inspection shows as `shownAs`. */
 export function makeProxy(target: object, handler: ProxyHandler<object>, shownAs: object): object {
@@ -68,8 +69,10 @@ export function isProxy(value: object): boolean {
 }
 
 export function installProxy(): void {
-  ObjectDefineProperty(GuestProxy, "prototype", { value: undefined, writable: false });
-  defineData(GuestProxy, "name", "Proxy", false);
-  defineData(GuestProxy, "revocable", revocable, false);
-  defineData(globalThis, "Proxy", GuestProxy, false);
+  // A bound function has no `prototype`, as the engine's own Proxy has none.
+  const bound = FunctionPrototypeBind(GuestProxy, undefined);
+  defineMethods(bound, { revocable });
+  ObjectDefineProperty(bound, "length", { value: 2, configurable: true });
+  ObjectDefineProperty(bound, "name", { value: "Proxy", configurable: true });
+  ObjectDefineProperty(globalThis, "Proxy", { value: bound, writable: true, configurable: true });
 }

@@ -106,7 +106,7 @@ function next32(): number {
   return sum;
 }
 
-function random(): number {
+const random = (): number => {
   if (!mathSeeded) {
     mathSeeded = true;
     chacha(mathStream, 0);
@@ -117,7 +117,7 @@ function random(): number {
   }
   // 53 bits.
   return ((next32() >>> 5) * 0x400_0000 + (next32() >>> 6)) / 0x20_0000_0000_0000;
-}
+};
 
 // ----------------------------------------------------------------------------------------------------------------- crypto
 
@@ -142,7 +142,7 @@ function nextByte(): number {
 
 const quotaBytes = 65_536;
 
-function getRandomValues(view: ArrayBufferView): ArrayBufferView {
+const getRandomValues = (view: ArrayBufferView): ArrayBufferView => {
   const kind = TypedArrayPrototypeGetToStringTag(view);
   if (kind === undefined || kind === "Float16Array" || kind === "Float32Array" || kind === "Float64Array") {
     throw new DOMException("crypto.getRandomValues takes an array of integers", "TypeMismatchError");
@@ -161,13 +161,13 @@ function getRandomValues(view: ArrayBufferView): ArrayBufferView {
   );
   for (let at = 0; at < length; at++) bytes[at] = nextByte();
   return view;
-}
+};
 
 function hexByte(byte: number): string {
   return NumberPrototypeToString(byte + 0x100, 16);
 }
 
-function randomUUID(): string {
+const randomUUID = (): string => {
   let text = "";
   for (let at = 0; at < 16; at++) {
     let byte = nextByte();
@@ -177,7 +177,7 @@ function randomUUID(): string {
     text += StringPrototypeSlice(hexByte(byte), 1, 3);
   }
   return text;
-}
+};
 
 const token = {};
 

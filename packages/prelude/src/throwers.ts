@@ -20,7 +20,8 @@ function thrower(whenCalled: string, whenRead: (key: string) => unknown): object
   const handler = {
     __proto__: null,
     apply: () => unavailable(whenCalled),
-    get: (_target: object, key: Key) => (typeof key === "symbol" ? undefined : whenRead(key)),
+    get: (_target: object, key: Key) =>
+      typeof key === "symbol" || askedOfAnything[key] === true ? undefined : whenRead(key),
     has: () => false,
     ownKeys: () => ReflectOwnKeys(target),
     set: () => false,
@@ -28,6 +29,21 @@ function thrower(whenCalled: string, whenRead: (key: string) => unknown): object
   };
   return makeProxy(target, handler as ProxyHandler<object>, target); // its prototype is all that the type does not know
 }
+
+/** What the language and libraries ask of any value. */
+const askedOfAnything = lookup([
+  "then",
+  "toJSON",
+  "constructor",
+  "prototype",
+  "toString",
+  "valueOf",
+  "inspect",
+  "default",
+  "__esModule",
+  "$$typeof",
+  "nodeType",
+]);
 
 /** What libraries ask of `process` to find out where they are, and of its `env` to find out how they should behave. */
 const probed = [
@@ -41,12 +57,6 @@ const probed = [
   "title",
   "nextTick",
   "emitWarning",
-  "then",
-  "toJSON",
-  "constructor",
-  "toString",
-  "valueOf",
-  "default",
 ];
 const probedEnvironment = [
   "NODE_ENV",
@@ -58,8 +68,6 @@ const probedEnvironment = [
   "CI",
   "BABEL_ENV",
   "READABLE_STREAM",
-  "then",
-  "toJSON",
 ];
 
 function lookup(names: readonly string[]): { [name: string]: boolean } {
