@@ -6,7 +6,7 @@
 // is the guest's to replace. In the runtime's core (everything outside src/web) template literals therefore become
 // additions here, so that the sources may use them.
 
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { dirname, join, relative, sep } from "node:path";
 import { build } from "esbuild";
@@ -35,10 +35,14 @@ export async function buildPrelude({ root, out, log = () => {} }) {
     logLevel: "silent",
   });
   const [bundle] = result.outputFiles;
-  const script = `(()=>{${bundle.text.trimEnd()}return prelude.exports})()\n`;
+  // The sources are modules, which are strict; esbuild does not say so in a script.
+  const script = `(()=>{"use strict";${bundle.text.trimEnd()}return prelude.exports})()\n`;
   if (current(output) !== script) {
     mkdirSync(dirname(output), { recursive: true });
-    writeFileSync(output, script);
+    // Several tests may make it at once: whoever reads it finds a whole one.
+    const temporary = `${output}.${process.pid}.tmp`;
+    writeFileSync(temporary, script);
+    renameSync(temporary, output);
     log(`prelude: ${Math.round(script.length / 1024)} KiB`);
   }
   return output;

@@ -181,9 +181,11 @@ function compose(negative: boolean, decimal: Decimal, form: NumberForm): string 
 
 export function formatNumber(value: number, options: object | undefined): string {
   const form = numberForm(options);
-  if (Number.isNaN(value)) return `${form.prefix}NaN${form.percent ? "%" : ""}`;
+  // The space behind a currency's code stands between letters and digits only.
+  const prefix = form.prefix.replace(noBreakSpace, "");
+  if (Number.isNaN(value)) return `${prefix}NaN${form.percent ? "%" : ""}`;
   const negative = value < 0 || Object.is(value, -0);
-  if (!Number.isFinite(value)) return `${negative ? "-" : ""}${form.prefix}∞${form.percent ? "%" : ""}`;
+  if (!Number.isFinite(value)) return `${negative ? "-" : ""}${prefix}∞${form.percent ? "%" : ""}`;
   const { digits, point } = decimalOf(Math.abs(value));
   return compose(negative, { digits, point: form.percent ? point + 2 : point }, form);
 }
