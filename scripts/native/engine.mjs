@@ -68,7 +68,8 @@ async function generate(context) {
       context.job(async () => {
         context.log("engine: translating WebAssembly to C");
         await generateEngine({ root: context.root, folder, wasm2c });
-        context.log(`engine: translated (${((Date.now() - started) / 1000).toFixed(1)} s)`);
+        const seconds = ((Date.now() - started) / 1000).toFixed(1);
+        context.log(`engine: translated (${seconds} s); compiling it takes half a minute of processor time`);
       }),
   });
   return { folder, sources };
@@ -78,7 +79,6 @@ async function generate(context) {
 export async function buildEngineCode(context) {
   const { folder, sources } = await generate(context);
   const includeDirs = [folder, "src/engine/wasm"];
-  context.log("engine: compiling the generated C; from scratch this takes half a minute of processor time");
   const { objects } = await context.compile({
     label: "engine",
     flavour: "freestanding",
@@ -98,6 +98,7 @@ const MAKER_SOURCES = [
   "src/engine/stack.c",
   "src/engine/values.c",
   "src/engine/image/make_image.c",
+  "src/engine/image/placement.c",
 ];
 
 async function buildImageMaker(context, code) {
@@ -120,19 +121,21 @@ async function buildImageMaker(context, code) {
 
 const IMAGE_FILES = ["image.bin", "engine_image.c", "engine_image.S"];
 
-/** The section that holds the image. Its hash makes the object stale when the image changes. */
-function imageSection(folder) {
-  const hash = createHash("sha256")
-    .update(readFileSync(join(folder, "image.bin")))
-    .digest("hex");
-  return [
-    `/* Written by scripts/native/engine.mjs. Do not edit. image.bin: ${hash} */`,
-    '  .section .engine_image, "a", %progbits',
-    "  .balign 65536",
-    "  .hidden engine_image_start",
-    "  .globl engine_image_start",
-    "engine_image_start:",
+/** The image twice: the section that becomes linear memory, and what is restored from. Its hash makes the object stale. */
+function imageSections(folder) {
+  const hash = createHash("sha256").update(readFileSync(join(folder, "image.bin")));
+  const section = (name, symbol, align) => [
+    `  .section ${name}, "a", %progbits`,
+    `  .balign ${align}`,
+    `  .hidden ${symbol}`,
+    `  .globl ${symbol}`,
+    `${symbol}:`,
     '  .incbin "image.bin"',
+  ];
+  return [
+    `/* Written by scripts/native/engine.mjs. Do not edit. image.bin: ${hash.digest("hex")} */`,
+    ...section(".engine_image", "engine_image_start", 65536),
+    ...section(".rodata.engine_pristine", "engine_pristine", 4096),
     '  .section .note.GNU-stack, "", %progbits',
     "",
   ].join("\n");
@@ -153,7 +156,7 @@ export async function buildImage(context, { name, prelude, folder }) {
         mkdirSync(folder, { recursive: true });
         const [command, ...args] = [...runner, maker, prelude, folder];
         const { stdout } = await run(command, args);
-        writeFileSync(join(folder, "engine_image.S.new"), imageSection(folder));
+        writeFileSync(join(folder, "engine_image.S.new"), imageSections(folder));
         renameSync(join(folder, "engine_image.S.new"), join(folder, "engine_image.S"));
         context.log(`engine: image for ${name}: ${stdout.trim()}`);
       }),

@@ -71,6 +71,17 @@ export function transformImplementationHeader(input, { typeCount, tableRows }) {
 `,
     "    ENGINE_STORE(t1, addr, wrapped);                                   \\\n",
   );
+  // Without a population count instruction (plain x86-64) the compiler would call its own library.
+  text = replaceOnce(
+    text,
+    "#define I32_POPCNT(x) (__builtin_popcount(x))",
+    "#define I32_POPCNT(x) engine_popcount(x)",
+  );
+  text = replaceOnce(
+    text,
+    "#define I64_POPCNT(x) (__builtin_popcountll(x))",
+    "#define I64_POPCNT(x) engine_popcount(x)",
+  );
   text = cut(
     text,
     "static inline bool func_types_eq(",

@@ -16,13 +16,32 @@
 #include "engine/engine_state.h"
 #include "wasm-rt.h"
 
+/* A threshold that no count of bytes can pass: the collector rests. */
+#define COLLECTOR_RESTS UINT32_MAX
+#define MIB (UINT64_C(1) << 20)
+
+#if defined(ENGINE_IMAGE_MAKER)
+#include "engine/image/placement.h"
+#define own_malloc placement_malloc
+#define own_free placement_free
+#define own_realloc placement_realloc
+#define block_bytes placement_block_bytes
+#else
 typedef uint32_t (*malloc_function)(void *, uint32_t, uint32_t);
 typedef void (*free_function)(void *, uint32_t, uint32_t);
 typedef uint32_t (*realloc_function)(void *, uint32_t, uint32_t, uint32_t);
 
-/* A threshold that no count of bytes can pass: the collector rests. */
-#define COLLECTOR_RESTS UINT32_MAX
-#define MIB (UINT64_C(1) << 20)
+static uint32_t own_malloc(void *instance, uint32_t state, uint32_t size) {
+  return ((malloc_function)engine_table[engine_layout.def_malloc].func)(instance, state, size);
+}
+
+static void own_free(void *instance, uint32_t state, uint32_t ptr) {
+  ((free_function)engine_table[engine_layout.def_free].func)(instance, state, ptr);
+}
+
+static uint32_t own_realloc(void *instance, uint32_t state, uint32_t ptr, uint32_t size) {
+  return ((realloc_function)engine_table[engine_layout.def_realloc].func)(instance, state, ptr, size);
+}
 
 /* The allocator (dlmalloc) keeps a block's size in the word before it, the lowest three bits being flags; four
  * bytes of the size are that word itself. */
@@ -31,6 +50,7 @@ enum { CHUNK_HEADER_BYTES = 4, CHUNK_FLAGS = 7 };
 static uint32_t block_bytes(uint32_t ptr) {
   return (engine_read32(ptr - CHUNK_HEADER_BYTES, 0) & ~(uint32_t)CHUNK_FLAGS) - CHUNK_HEADER_BYTES;
 }
+#endif
 
 /*
  * How much may be allocated beyond `allocated` bytes before the next collection. A collection costs in proportion to
@@ -70,7 +90,7 @@ static void count(uint32_t state, uint32_t difference) {
 }
 
 uint32_t engine_js_malloc(void *instance, uint32_t state, uint32_t size) {
-  const uint32_t ptr = ((malloc_function)engine_table[engine_layout.def_malloc].func)(instance, state, size);
+  const uint32_t ptr = own_malloc(instance, state, size);
   if (ptr != 0) count(state, block_bytes(ptr));
   return ptr;
 }
@@ -78,12 +98,12 @@ uint32_t engine_js_malloc(void *instance, uint32_t state, uint32_t size) {
 void engine_js_free(void *instance, uint32_t state, uint32_t ptr) {
   if (ptr == 0) return;
   engine_write32(state, MALLOC_STATE_SIZE, engine_read32(state, MALLOC_STATE_SIZE) - block_bytes(ptr));
-  ((free_function)engine_table[engine_layout.def_free].func)(instance, state, ptr);
+  own_free(instance, state, ptr);
 }
 
 uint32_t engine_js_realloc(void *instance, uint32_t state, uint32_t ptr, uint32_t size) {
   const uint32_t before = ptr != 0 ? block_bytes(ptr) : 0;
-  const uint32_t moved = ((realloc_function)engine_table[engine_layout.def_realloc].func)(instance, state, ptr, size);
+  const uint32_t moved = own_realloc(instance, state, ptr, size);
   if (moved != 0) {
     count(state, block_bytes(moved) - before);
   } else if (size == 0) {

@@ -34,6 +34,7 @@
 struct engine_state {
   uint64_t heap_bytes_max; /* the cap on linear memory, whole pages */
   uint64_t collect_at;     /* bytes allocated by the engine at which it is asked to collect cycles */
+  uint32_t stack_bytes;    /* the JavaScript stack */
   uint32_t gc_runs;
   bool collecting; /* asked and not yet seen done */
   enum engine_failure failure;
@@ -55,16 +56,50 @@ struct engine_layout {
   uint32_t def_malloc;     /* rows of the function table: the engine's own allocator functions */
   uint32_t def_free;
   uint32_t def_realloc;
-  uint32_t zero_from;      /* [zero_from, zero_to) of the image is zero and not stored; whole pages */
-  uint32_t zero_to;
 };
 extern ENGINE_IMAGE_CONSTANT struct engine_layout engine_layout;
+
+/*
+ * How each part of the image is restored. A page that is dropped costs a page fault when it is next touched, which is
+ * more than restoring it in place, a hundred times more on some virtual machines. So what is likely to be touched again is
+ * restored in place, and a page that was only read stays the page cache's.
+ */
+enum engine_part_kind {
+  ENGINE_PART_DROP,    /* zeros that are seldom written: dropped */
+  ENGINE_PART_CLEAR,   /* zeros that most activations write: overwritten with zeros */
+  ENGINE_PART_COMPARE, /* bytes of the image: those pages that differ are overwritten */
+  ENGINE_PART_COPY,    /* bytes of the image that every activation writes: overwritten */
+};
+struct engine_part {
+  uint32_t from, to; /* whole ENGINE_STEP_BYTES */
+  enum engine_part_kind kind;
+};
+
+/* All of [0, top), in order; written by the image maker. The bytes of the parts that are compared and copied are stored
+ * one after the other, twice: in the section that becomes linear memory, and to restore from. */
+extern const struct engine_part engine_parts[];
+extern const uint32_t engine_part_count;
+extern uint8_t engine_image_start[];
+extern const uint8_t engine_pristine[];
+
+/* A multiple of every page size of the architecture. */
+#if defined(__x86_64__)
+enum { ENGINE_STEP_BYTES = 4096 };
+#else
+enum { ENGINE_STEP_BYTES = 65536 };
+#endif
+
+/* Of the C stack, what a reset clears instead of dropping: more than a small script uses. */
+enum { ENGINE_STACK_KEPT_BYTES = 64 << 10 };
 
 /* Reserves linear memory, maps the C stack, installs the fault handlers. 0 or a negative error number. */
 int engine_reserve(void);
 
 /* Makes [0, bytes) of linear memory accessible and its size. 0 or a negative error number. */
 int engine_open(uint64_t bytes);
+
+/* The C objects as they are before an activation; engine_reset does this and the memory areas. */
+void engine_reset_state(void);
 
 /* Decides anew, from the cap and from what is allocated, when to collect next. */
 void engine_collector_plan(void);

@@ -6,32 +6,33 @@
  * The image is a section of its own in the executable, cut at whole 64 KiB pages. Its pages are not copied: they are
  * moved, as the private file mapping that they are, over the start of linear memory. So the start costs nothing, a
  * page that nobody writes is the page cache's and shared by all workers, and dropping a written page brings the
- * pristine one back. The image's long run of zeros (the unused shadow stack) is not stored: anonymous pages are zero.
+ * pristine one back. Long runs of zeros are not stored: anonymous pages are zero.
  */
 #include "base/sys.h"
 #include "engine/engine_state.h"
 
-extern uint8_t engine_image_start[];
+static bool is_stored(enum engine_part_kind kind) { return kind == ENGINE_PART_COMPARE || kind == ENGINE_PART_COPY; }
 
-static long move(uint8_t *from, uint64_t bytes, uint8_t *to) {
-  if (bytes == 0) return 0;
-  const long result = sys_mremap(from, bytes, bytes, SYS_MREMAP_MAYMOVE | SYS_MREMAP_FIXED, to);
-  return result < 0 && result > -4096 ? result : 0;
+/* Moves the stored parts, neighbours in one go. 0 or a negative error number. */
+static int move_image(void) {
+  uint8_t *stored = engine_image_start;
+  for (uint32_t at = 0; at < engine_part_count; at++) {
+    if (!is_stored(engine_parts[at].kind)) continue;
+    const uint32_t from = engine_parts[at].from;
+    while (at + 1 < engine_part_count && is_stored(engine_parts[at + 1].kind)) at++;
+    const uint32_t bytes = engine_parts[at].to - from;
+    const long moved =
+        sys_mremap(stored, bytes, bytes, SYS_MREMAP_MAYMOVE | SYS_MREMAP_FIXED, engine_memory.data + from);
+    if (moved < 0 && moved > -4096) return (int)moved;
+    stored += bytes;
+  }
+  return 0;
 }
 
 int engine_map(void) {
-  const int reserved = engine_reserve();
-  if (reserved < 0) return reserved;
-  const uint64_t low = engine_layout.zero_from;
-  const uint64_t high = engine_layout.zero_to;
-  const uint64_t top = engine_image.top;
-  uint8_t *const base = engine_memory.data;
-  long result = move(engine_image_start, low, base);
-  if (result == 0) result = move(engine_image_start + low, top - high, base + high);
-  if (result < 0) return (int)result;
-  result = engine_open(top);
-  if (result < 0) return (int)result;
-  /* The state after a reset is the state before the first activation. */
-  engine_reset();
-  return 0;
+  int result = engine_reserve();
+  if (result == 0) result = move_image();
+  if (result == 0) result = engine_open(engine_image.top);
+  if (result == 0) engine_reset_state();
+  return result;
 }

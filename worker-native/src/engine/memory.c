@@ -1,7 +1,7 @@
 /*
- * Linear memory and the C stack: reserving, growing, limits, reset.
+ * Linear memory and the C stack: reserving, growing, limits, looking.
  *
- * Called by: map_image.c and the image maker (engine_reserve), the worker's loop (limits, reset), imports.c (growth).
+ * Called by: map_image.c and the image maker (engine_reserve), the worker (limits, spans), imports.c (growth).
  * Trusts the kernel. Numbers from the engine reach it only as a size to grow to and as a span to look at.
  * Kept true: engine_memory.size is exactly the accessible part of the reservation, at all times in which the engine's
  * code can run; what is not accessible holds no bytes of any activation.
@@ -99,25 +99,9 @@ void engine_set_limits(uint32_t heap_bytes, uint32_t stack_bytes) {
   if (stack > ENGINE_STACK_BYTES_MAX) stack = ENGINE_STACK_BYTES_MAX;
   const uint32_t heap = heap_bytes < HEAP_BYTES_MAX ? heap_bytes : HEAP_BYTES_MAX;
   engine_state.heap_bytes_max = heap & ~(uint32_t)(ENGINE_PAGE_BYTES - 1);
+  engine_state.stack_bytes = stack;
   qts_runtime_set_max_stack_size(engine_image.runtime, stack);
   engine_collector_plan();
-}
-
-/* A step of the reset that the kernel refuses leaves the worker neither old nor new. */
-static void must_succeed(long result) {
-  if (result < 0) sys_exit_group(EXIT_FAULT);
-}
-
-void engine_reset(void) {
-  const uint64_t top = engine_image.top;
-  const uint64_t size = engine_memory.size;
-  /* Private pages go: those of the image come back from the executable, all others as zeros. */
-  must_succeed(sys_madvise(engine_memory.data, size, SYS_MADV_DONTNEED));
-  if (size > top) must_succeed(sys_mprotect(engine_memory.data + top, size - top, SYS_PROT_NONE));
-  engine_memory.size = top;
-  engine_instance.w2c_g0 = engine_layout.stack_pointer;
-  must_succeed(sys_madvise(engine_stack.guard + ENGINE_GUARD_BYTES, ENGINE_C_STACK_BYTES, SYS_MADV_DONTNEED));
-  engine_state = (struct engine_state){.heap_bytes_max = top, .collect_at = UINT64_MAX};
 }
 
 uint32_t engine_heap_now(void) { return (uint32_t)min_u64(engine_memory.size, UINT32_MAX); }

@@ -28,6 +28,9 @@ enum { VALUE_BYTES = 8 };
 enum { SCRATCH_VALUES = ENGINE_CALL_ARGUMENTS_MAX * 4, SCRATCH_CONTEXT = SCRATCH_VALUES + 3 * VALUE_BYTES };
 _Static_assert(SCRATCH_CONTEXT + 4 <= ENGINE_SCRATCH_BYTES, "scratch holds arguments, values and a context");
 
+/* On top of the script's own stack, for the prelude's rejection function. */
+enum { REJECTION_STACK_BYTES = 64 << 10 };
+
 static uint64_t value_bits(const uint8_t *span) {
   uint64_t bits;
   memcpy(&bits, span, sizeof bits);
@@ -98,7 +101,11 @@ bool engine_call_rejection(uint64_t promise, uint64_t reason, int handled) {
     arguments[at] = engine_image.scratch + SCRATCH_VALUES + at * VALUE_BYTES;
     memcpy(engine_memory.data + arguments[at], &values[at], VALUE_BYTES);
   }
-  return drop_result(engine_call(engine_image.fn_rejection, 3, arguments));
+  /* A promise may be rejected because the stack is used up; its report must not fail for the same reason. */
+  qts_runtime_set_max_stack_size(engine_image.runtime, engine_state.stack_bytes + REJECTION_STACK_BYTES);
+  const bool called = drop_result(engine_call(engine_image.fn_rejection, 3, arguments));
+  qts_runtime_set_max_stack_size(engine_image.runtime, engine_state.stack_bytes);
+  return called;
 }
 
 int engine_run_job(void) {

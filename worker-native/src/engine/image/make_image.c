@@ -16,6 +16,7 @@
 
 #include "base/sys.h"
 #include "engine/engine_state.h"
+#include "engine/image/placement.h"
 #include "engine_constants.h"
 
 struct engine_image engine_image;
@@ -24,8 +25,11 @@ struct engine_layout engine_layout;
 /* The functions that the prelude's completion value holds, and where their values go. */
 #define IMAGE_FUNCTIONS(X) X(activate) X(start) X(refuse) X(deliver) X(idle) X(rejection)
 
-/* The engine's memory while the image is made; far more than a prelude needs. */
-#define MAKING_BYTES (UINT64_C(64) << 20)
+/* The engine's memory while the image is made; most of it is placement.c's scratch memory. */
+#define MAKING_BYTES (UINT64_C(1) << 30)
+
+/* Free heap at the image's end: small scripts run without growing memory. Pages of it that are not used cost nothing. */
+#define SPARE_BYTES (UINT32_C(1) << 20)
 
 /* How the emscripten link of this module sets its shadow stack up, and how much of it a prelude may have used. */
 #define SHADOW_STACK_BYTES (UINT32_C(5) << 20)
@@ -33,6 +37,8 @@ struct engine_layout engine_layout;
 
 static uint32_t allocator_table_address; /* in the module's initial data */
 static uint32_t break_address;           /* of the word that holds the end of the heap */
+static bool sampling;                    /* the image is finished, an activation is being tried on it */
+static uint32_t heap_used_to;             /* behind it lies the free heap */
 static uint32_t rejections[2];           /* seen by bridge_rejection, by `handled` */
 
 __attribute__((format(printf, 1, 2))) static _Noreturn void fail(const char *format, ...) {
@@ -63,6 +69,10 @@ uint32_t bridge_host_call(uint32_t ctx, uint32_t this_ptr, uint32_t argc, uint32
   (void)this_ptr;
   (void)argc;
   (void)argv;
+  if (sampling) {
+    if (host_ref_id == ENGINE_SENDER_ID(6, 0)) engine_abandon();
+    return 0;
+  }
   fail("the prelude called native function 0x%x while the image is made", host_ref_id);
 }
 
@@ -221,7 +231,7 @@ static void new_runtime(void) {
   if (engine_image.runtime == 0) fail("no memory for a runtime");
   /* The runtime's own block was allocated before our function was known to it, and counted without its bytes. */
   engine_write32(engine_image.runtime, RUNTIME_MALLOC_STATE + MALLOC_STATE_SIZE,
-                 malloc_state(MALLOC_STATE_SIZE) + engine_js_usable_size(NULL, engine_image.runtime));
+                 malloc_state(MALLOC_STATE_SIZE) + placement_true_block_bytes(engine_image.runtime));
   engine_write32(engine_image.runtime, RUNTIME_GC_THRESHOLD, UINT32_MAX);
   engine_write32(engine_image.runtime, RUNTIME_REJECTION_TRACKER, ENGINE_ROW_REJECTION);
   qts_runtime_enable_interrupt_handler(engine_image.runtime);
@@ -308,7 +318,7 @@ static void check_failures(void) {
             "no stack failure is recorded for %s", stack[at]);
     free_value(qts_resolve_exception(engine_image.context, thrown));
   }
-  static const char memory[] = "new ArrayBuffer(2 ** 30)";
+  static const char memory[] = "new ArrayBuffer(2 ** 30 + 2 ** 29)";
   engine_clear_failure();
   const uint32_t thrown = evaluate("probe.js", memory, strlen(memory));
   require(engine_value_kind(thrown) == ENGINE_VALUE_EXCEPTION && engine_last_failure() == ENGINE_FAILURE_MEMORY,
@@ -376,13 +386,19 @@ struct prelude {
   size_t length;
 };
 
-static void make_image(void *argument) {
-  const struct prelude *prelude = argument;
-  instantiate();
-  new_runtime();
-  engine_image.scratch = new_bytes((uint8_t[ENGINE_SCRATCH_BYTES]){0}, ENGINE_SCRATCH_BYTES);
-  engine_image.script_name = new_bytes("script.js", strlen("script.js"));
+/* Leaves free heap behind, without what the making left in it. */
+static void leave_spare_heap(void) {
+  const uint32_t spare = engine_malloc(SPARE_BYTES);
+  uint8_t *span = engine_span(spare, SPARE_BYTES);
+  if (span == NULL) fail("no memory in the engine");
+  memset(span, 0, SPARE_BYTES);
+  engine_free(spare);
+  heap_used_to = spare & ~(uint32_t)(ENGINE_STEP_BYTES - 1);
+}
 
+/* Everything between a runtime that does not exist and one that is ready, the same way each time. */
+static void prepare(const struct prelude *prelude) {
+  new_runtime();
   const uint32_t global = qts_get_global_object(engine_image.context);
   give_natives(global);
   memset(rejections, 0, sizeof rejections);
@@ -402,10 +418,34 @@ static void make_image(void *argument) {
   if (engine_value_kind(left) != ENGINE_VALUE_UNDEFINED) fail("the prelude did not delete __flowcell_native");
   free_value(left);
   free_value(global);
-  qts_runtime_set_max_stack_size(engine_image.runtime, ENGINE_STACK_BYTES_DEFAULT);
+  qts_runtime_set_max_stack_size(engine_image.runtime, ENGINE_STACK_BYTES_MAX);
   collect();
   run_jobs();
   if (qts_is_job_pending(engine_image.runtime) != 0) fail("a job of the prelude is left");
+}
+
+static void record_image(void *prelude) {
+  instantiate();
+  placement_record();
+  prepare(prelude);
+  placement_stop();
+}
+
+static void make_image(void *prelude) {
+  sampling = false;
+  instantiate();
+  engine_image.scratch = new_bytes((uint8_t[ENGINE_SCRATCH_BYTES]){0}, ENGINE_SCRATCH_BYTES);
+  engine_image.script_name = new_bytes("script.js", strlen("script.js"));
+  placement_place();
+  prepare(prelude);
+  const uint32_t survivors = placement_stop();
+  require(malloc_state(MALLOC_STATE_COUNT) == survivors + 1, "it counts %u blocks, %u survived",
+          malloc_state(MALLOC_STATE_COUNT), survivors);
+  /* 8 bytes of overhead each, and the runtime's own block, which is counted with them. */
+  engine_write32(engine_image.runtime, RUNTIME_MALLOC_STATE + MALLOC_STATE_SIZE,
+                 placement_survivor_bytes() + 8 * (survivors + 1) +
+                     placement_true_block_bytes(engine_image.runtime));
+  leave_spare_heap();
   require(engine_instance.w2c_g0 == ENGINE_SHADOW_STACK_TOP, "the stack pointer did not come back");
   engine_layout.stack_pointer = engine_instance.w2c_g0;
 }
@@ -425,18 +465,91 @@ static void clear_stack(void) {
   memset(top - SHADOW_STACK_USED_BYTES_MAX, 0, SHADOW_STACK_USED_BYTES_MAX);
 }
 
-/* The longest run of pages of zeros. */
-static void find_zeros(void) {
-  uint32_t start = 0;
-  for (uint32_t page = 0; page < engine_image.top; page += ENGINE_PAGE_BYTES) {
-    if (!is_zero(engine_memory.data + page, ENGINE_PAGE_BYTES)) {
-      start = page + ENGINE_PAGE_BYTES;
-    } else if (page + ENGINE_PAGE_BYTES - start > engine_layout.zero_to - engine_layout.zero_from) {
-      engine_layout.zero_from = start;
-      engine_layout.zero_to = page + ENGINE_PAGE_BYTES;
-    }
+/* The memory as it is now is the image; a copy of it. */
+static uint8_t *take_image(void) {
+  clear_stack();
+  const uint32_t heap_end = engine_read32(break_address, 0);
+  engine_image.top = (heap_end + ENGINE_PAGE_BYTES - 1) & ~(uint32_t)(ENGINE_PAGE_BYTES - 1);
+  require(heap_end > ENGINE_SHADOW_STACK_TOP && engine_image.top <= engine_memory.size, "the heap ends at %u",
+          heap_end);
+  uint8_t *const image = malloc(engine_image.top);
+  if (image == NULL) fail("no memory");
+  memcpy(image, engine_memory.data, engine_image.top);
+  return image;
+}
+
+/* ---- pages that every activation writes ------------------------------------------------------------------------- */
+
+/*
+ * An activation as the worker drives it. What matters is which pages it writes; how far it gets with this prelude does
+ * not, so errors are not looked at.
+ */
+static void try_activation(void *unused) {
+  static const char header[] =
+      "{\"activation\":1,\"clock\":0,\"seed\":\"0000000000000000000000000000000000000000000000000000000000000000\","
+      "\"names\":[],\"limits\":{\"hostCalls\":100,\"inFlight\":16,\"outputBytes\":65536,\"resultBytes\":65536,"
+      "\"valueBytes\":65536,\"bodyBytes\":65536},\"codeGeneration\":true}\n{\"name\":\"value\"}";
+  static const char script[] =
+      "(function(){var m={};m.default=async function(input,host){return {ok:true,list:[1,2,3].map(function(x){return x+1})}};return m})";
+  (void)unused;
+  engine_state.heap_bytes_max = MAKING_BYTES;
+  qts_runtime_set_max_stack_size(engine_image.runtime, ENGINE_STACK_BYTES_MAX);
+  const uint32_t arguments[] = {new_string(header), qts_get_undefined(), qts_get_undefined()};
+  free_value(engine_call(engine_image.fn_activate, 3, arguments));
+  free_value(arguments[0]);
+  const uint32_t source = new_bytes(script, strlen(script));
+  const uint32_t fn = qts_eval(engine_image.context, source, (uint32_t)strlen(script), engine_image.script_name, 0, 0);
+  engine_free(source);
+  free_value(engine_call(engine_image.fn_start, 1, &fn));
+  run_jobs();
+  free_value(engine_call(engine_image.fn_idle, 0, NULL));
+}
+
+/* ---- the parts of the image ------------------------------------------------------------------------------------- */
+
+static struct engine_part parts[64];
+static uint32_t part_count;
+
+/* Of the free heap at the end, what is kept in place: more than a small script needs. */
+enum { SPARE_KEPT_BYTES = 256 << 10 };
+
+/* What the step is, by its bytes: stored in whole pages of linear memory, since that is how it is mapped. */
+static enum engine_part_kind kind_of_step(const uint8_t *image, uint32_t step) {
+  const uint32_t page = step & ~(uint32_t)(ENGINE_PAGE_BYTES - 1);
+  const bool stored = !is_zero(image + page, ENGINE_PAGE_BYTES);
+  const bool changed = memcmp(image + step, engine_memory.data + step, ENGINE_STEP_BYTES) != 0;
+  if (stored) return changed ? ENGINE_PART_COPY : ENGINE_PART_COMPARE;
+  return changed ? ENGINE_PART_CLEAR : ENGINE_PART_DROP;
+}
+
+static void add_part(uint32_t from, uint32_t to, enum engine_part_kind kind) {
+  if (part_count > 0 && parts[part_count - 1].kind == kind) {
+    parts[part_count - 1].to = to;
+    return;
+  }
+  if (part_count == sizeof parts / sizeof parts[0]) fail("the image has too many parts");
+  parts[part_count++] = (struct engine_part){from, to, kind};
+}
+
+/* By comparing the image with memory after an activation. */
+static void find_parts(const uint8_t *image) {
+  for (uint32_t step = 0; step < engine_image.top; step += ENGINE_STEP_BYTES) {
+    enum engine_part_kind kind = kind_of_step(image, step);
+    const bool near = step >= heap_used_to && step < heap_used_to + SPARE_KEPT_BYTES;
+    if (kind == ENGINE_PART_DROP && near) kind = ENGINE_PART_CLEAR;
+    add_part(step, step + ENGINE_STEP_BYTES, kind);
   }
 }
+
+static uint32_t bytes_of(enum engine_part_kind kind) {
+  uint32_t bytes = 0;
+  for (uint32_t at = 0; at < part_count; at++) {
+    if (parts[at].kind == kind) bytes += parts[at].to - parts[at].from;
+  }
+  return bytes;
+}
+
+/* ---- writing --------------------------------------------------------------------------------------------------- */
 
 static FILE *create(const char *folder, const char *name) {
   char path[4096];
@@ -450,13 +563,19 @@ static void close_file(FILE *file) {
   if (ferror(file) || fclose(file) != 0) fail("cannot write the image");
 }
 
-static void write_image(const char *folder) {
+static void write_bytes(const char *folder, const uint8_t *image) {
   FILE *file = create(folder, "image.bin");
-  fwrite(engine_memory.data, 1, engine_layout.zero_from, file);
-  fwrite(engine_memory.data + engine_layout.zero_to, 1, engine_image.top - engine_layout.zero_to, file);
+  for (uint32_t at = 0; at < part_count; at++) {
+    const struct engine_part part = parts[at];
+    if (part.kind == ENGINE_PART_COMPARE || part.kind == ENGINE_PART_COPY) {
+      fwrite(image + part.from, 1, part.to - part.from, file);
+    }
+  }
   close_file(file);
+}
 
-  file = create(folder, "engine_image.c");
+static void write_constants(const char *folder) {
+  FILE *file = create(folder, "engine_image.c");
   fputs("/* Written by make_image. Do not edit. */\n#include \"engine/engine_state.h\"\n\n", file);
   fputs("const struct engine_image engine_image = {\n", file);
   fprintf(file, "    .runtime = %u,\n    .context = %u,\n", engine_image.runtime, engine_image.context);
@@ -467,9 +586,14 @@ static void write_image(const char *folder) {
           engine_image.script_name, engine_image.top);
   fprintf(file,
           "const struct engine_layout engine_layout = {\n    .stack_pointer = %u,\n    .def_malloc = %u,\n"
-          "    .def_free = %u,\n    .def_realloc = %u,\n    .zero_from = %u,\n    .zero_to = %u,\n};\n",
-          engine_layout.stack_pointer, engine_layout.def_malloc, engine_layout.def_free, engine_layout.def_realloc,
-          engine_layout.zero_from, engine_layout.zero_to);
+          "    .def_free = %u,\n    .def_realloc = %u,\n};\n\n",
+          engine_layout.stack_pointer, engine_layout.def_malloc, engine_layout.def_free, engine_layout.def_realloc);
+  static const char *const kinds[] = {"ENGINE_PART_DROP", "ENGINE_PART_CLEAR", "ENGINE_PART_COMPARE", "ENGINE_PART_COPY"};
+  fputs("const struct engine_part engine_parts[] = {\n", file);
+  for (uint32_t at = 0; at < part_count; at++) {
+    fprintf(file, "    {%u, %u, %s},\n", parts[at].from, parts[at].to, kinds[parts[at].kind]);
+  }
+  fprintf(file, "};\nconst uint32_t engine_part_count = %u;\n", part_count);
   close_file(file);
 }
 
@@ -497,16 +621,27 @@ int main(int argc, char **argv) {
   prelude.text = read_file(argv[1], &prelude.length);
   if (engine_reserve() < 0) fail("no address space");
   engine_run_on_stack(check_engine, NULL);
+
+  /* Three times (placement.c): what survives, what is written, the image. */
+  engine_run_on_stack(record_image, &prelude);
   engine_run_on_stack(make_image, &prelude);
-  clear_stack();
-  const uint32_t heap_end = engine_read32(break_address, 0);
-  engine_image.top = (heap_end + ENGINE_PAGE_BYTES - 1) & ~(uint32_t)(ENGINE_PAGE_BYTES - 1);
-  require(heap_end > ENGINE_SHADOW_STACK_TOP && engine_image.top <= engine_memory.size, "the heap ends at %u",
-          heap_end);
-  find_zeros();
-  write_image(argv[2]);
-  printf("%u KiB of linear memory, %u KiB stored, %u KiB allocated\n", engine_image.top >> 10,
-         (engine_image.top - (engine_layout.zero_to - engine_layout.zero_from)) >> 10,
-         malloc_state(MALLOC_STATE_SIZE) >> 10);
+  uint8_t *image = take_image();
+  sampling = true;
+  engine_run_on_stack(try_activation, NULL);
+  placement_mark_changed(image, engine_image.top);
+  free(image);
+
+  engine_run_on_stack(make_image, &prelude);
+  image = take_image();
+  const uint32_t allocated = malloc_state(MALLOC_STATE_SIZE);
+  sampling = true;
+  engine_run_on_stack(try_activation, NULL);
+  find_parts(image);
+  write_bytes(argv[2], image);
+  write_constants(argv[2]);
+  printf("%u KiB of linear memory, %u KiB stored (%u KiB rewritten at a reset), %u KiB allocated\n",
+         engine_image.top >> 10, (bytes_of(ENGINE_PART_COMPARE) + bytes_of(ENGINE_PART_COPY)) >> 10,
+         bytes_of(ENGINE_PART_COPY) >> 10, allocated >> 10);
+  free(image);
   return 0;
 }

@@ -3,7 +3,8 @@
  *
  * Called by: the tests in test/engine and the compute benchmark. One command per process; results are lines of JSON.
  *
- *   eval [heap=BYTES] [stack=BYTES] [repeat=N]   evaluates the script on standard input, N times with a reset between
+ *   eval [heap=BYTES] [stack=BYTES] [repeat=N] [abandon=N]   evaluates the script on standard input, repeatedly with a
+ *                                                reset between, and leaves it at an interrupt
  *   start                                        hands the script (a function expression) to the prelude's start()
  *   calls                                        calls each of the image's functions once
  *   reset                                        dirties everything that a script can, resets, looks for traces
@@ -14,9 +15,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/sys.h"
 #include "engine/engine_state.h"
+#include "engine_imports.h"
 
 struct options {
   uint32_t heap_bytes;
@@ -106,6 +109,17 @@ static void print_string_of(uint32_t value) {
   }
 }
 
+/* How deep the C stack has been: from the lowest page that is in memory. */
+static uint64_t c_stack_bytes(void) {
+  static unsigned char resident[ENGINE_C_STACK_BYTES / 4096];
+  uint8_t *const stack = engine_stack.guard + ENGINE_GUARD_BYTES;
+  const long page_bytes = sysconf(_SC_PAGESIZE);
+  if (sys_call(NR_mincore, sys_pointer(stack), ENGINE_C_STACK_BYTES, sys_pointer(resident), 0, 0, 0) != 0) fail("no mincore");
+  uint64_t lowest = 0;
+  while (lowest < ENGINE_C_STACK_BYTES && (resident[lowest / (uint64_t)page_bytes] & 1) == 0) lowest += (uint64_t)page_bytes;
+  return ENGINE_C_STACK_BYTES - lowest;
+}
+
 static const char *const failure_names[] = {"none", "memory", "stack"};
 
 static void print_result(uint32_t result) {
@@ -116,8 +130,9 @@ static void print_result(uint32_t result) {
   const uint32_t value =
       kind == ENGINE_VALUE_EXCEPTION ? qts_resolve_exception(engine_image.context, result) : result;
   print_string_of(value);
-  printf(",\"kind\":%d,\"failure\":\"%s\",\"heapPeakBytes\":%u,\"gcRuns\":%u,\"interrupts\":%lu}\n",
-         (int)engine_value_kind(value), failure_names[failure], engine_heap_peak(), engine_gc_runs(), interrupts);
+  printf(",\"kind\":%d,\"failure\":\"%s\",\"heapPeakBytes\":%u,\"gcRuns\":%u,\"interrupts\":%lu,\"cStackBytes\":%llu}\n",
+         (int)engine_value_kind(value), failure_names[failure], engine_heap_peak(), engine_gc_runs(), interrupts,
+         (unsigned long long)c_stack_bytes());
 }
 
 static uint32_t evaluate(const char *text, uint32_t length) {
@@ -195,13 +210,13 @@ static void random_command(void *argument) {
   print_result(evaluate(script, (uint32_t)strlen(script)));
 }
 
-/* Whether the kernel lets this process read the byte at `address`. */
+/* Whether the byte at `address` is accessible: the kernel refuses to write out what is not. */
 static bool is_readable(const uint8_t *address) {
-  FILE *memory = fopen("/proc/self/mem", "rb");
-  if (memory == NULL) fail("cannot open /proc/self/mem");
-  uint8_t byte;
-  const bool readable = fseek(memory, (long)(intptr_t)address, SEEK_SET) == 0 && fread(&byte, 1, 1, memory) == 1;
-  fclose(memory);
+  int ends[2];
+  if (pipe(ends) != 0) fail("no pipe");
+  const bool readable = sys_write(ends[1], address, 1) == 1;
+  close(ends[0]);
+  close(ends[1]);
   return readable;
 }
 
@@ -271,7 +286,7 @@ static void abandon_command(struct options *options, unsigned long count) {
   printf("{\"abandoned\":%lu}\n", count);
 }
 
-/* Deeper than the C stack, a page at a time. */
+/* Deeper than the C stack, half a page at a time. */
 __attribute__((noinline)) static int recurse(int depth) {
   volatile char page[2048];
   page[0] = (char)depth;
@@ -291,9 +306,8 @@ static void die_command(void *argument) {
     qts_new_object(engine_image.context);
   } else if (strcmp(kind, "abort") == 0) {
     /* Freeing what was never allocated: the engine's allocator aborts. */
-    const uint32_t block = engine_malloc(64);
-    memset(engine_span(block - 8, 72), 0xff, 72);
-    engine_free(block);
+    /* A second runtime whose lists are broken: its destructor's assertions. */
+    engine_import_abort(NULL);
   } else if (strcmp(kind, "stack") == 0) {
     recurse(1 << 30);
   } else if (strcmp(kind, "null") == 0) {
@@ -356,6 +370,8 @@ static void read_option(struct options *options, const char *word) {
     options->heap_bytes = (uint32_t)number;
   } else if (strncmp(word, "stack=", 6) == 0) {
     options->stack_bytes = (uint32_t)number;
+  } else if (strncmp(word, "abandon=", 8) == 0) {
+    abandon_after = number;
   } else if (strncmp(word, "repeat=", 7) == 0) {
     options->repeat = number;
   } else {
@@ -366,7 +382,7 @@ static void read_option(struct options *options, const char *word) {
 int main(int argc, char **argv) {
   if (argc < 2) fail("a command is needed; see the head of driver.c");
   const char *command = argv[1];
-  struct options options = {.heap_bytes = 64u << 20, .stack_bytes = ENGINE_STACK_BYTES_DEFAULT, .repeat = 1};
+  struct options options = {.heap_bytes = 64u << 20, .stack_bytes = ENGINE_STACK_BYTES_MAX, .repeat = 1};
   for (int at = 2; at < argc && strchr(argv[at], '=') != NULL; at++) read_option(&options, argv[at]);
   const unsigned long count = argc > 2 ? strtoul(argv[2], NULL, 10) : 0;
   const double start = microseconds(SYS_CLOCK_MONOTONIC);

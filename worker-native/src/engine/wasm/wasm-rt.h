@@ -104,6 +104,14 @@ extern uint8_t *engine_linear_base;
     ENGINE_CELL(engine_cell, addr) = (value);                        \
   } while (0)
 
+/* The number of bits that are set: sums in fields of 2, 4 and 8 bits, then of all bytes by a multiplication. */
+static inline unsigned engine_popcount(uint64_t x) {
+  x -= (x >> 1) & 0x5555555555555555u;
+  x = (x & 0x3333333333333333u) + ((x >> 2) & 0x3333333333333333u);
+  x = (x + (x >> 4)) & 0x0f0f0f0f0f0f0f0fu;
+  return (unsigned)((x * 0x0101010101010101u) >> 56);
+}
+
 /* ---- what the generated code takes from the C library --------------------------------------------------------------- */
 
 #define wasm_rt_memcpy __builtin_memcpy
