@@ -37,6 +37,12 @@ async function rest(clock: FakeClock): Promise<void> {
   }
 }
 
+/** … and what the pool puts off for a moment: the replacement of a spare. */
+async function refill(clock: FakeClock): Promise<void> {
+  clock.advance(2);
+  await rest(clock);
+}
+
 function only(workers: readonly FakeWorker[]): FakeWorker {
   const [worker] = workers;
   if (worker === undefined || workers.length !== 1)
@@ -61,6 +67,8 @@ describe("leases", () => {
     const first = only(backend.running("first"));
     expect(first).toBe(backend.workers[0]);
     await rest(clock);
+    expect(backend.workers.length).toBe(1);
+    await refill(clock);
     expect(backend.workers.length).toBe(2);
     first.finish();
     await rest(clock);
@@ -132,7 +140,7 @@ describe("leases", () => {
     await rest(clock);
     start("a", "first");
     only(backend.running("first")).finish();
-    await rest(clock);
+    await refill(clock);
     const single = start("a", "single", { isolation: "process" });
     const worker = only(backend.running("single"));
     expect(worker).not.toBe(backend.workers[0]);

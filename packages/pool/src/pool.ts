@@ -35,6 +35,8 @@ import { type Refusal, Worker, type WorkerOwner, type WorkerState } from "./work
 /** A waiting flow is passed over for at most this long by flows whose own worker is at hand. */
 const turnMs = 20;
 
+/** How long after a spare was taken its replacement is started, unless somebody waits. */
+const refillDelayMs = 2;
 /** Failed starts in a row after which nobody waits for the next one any more. */
 const repeatedFailures = 3;
 /** Scripts shorter than this are encoded anew each time. */
@@ -206,7 +208,8 @@ export class Pool<Confinement> implements WorkerOwner<Confinement> {
       if (worker !== undefined) {
         const spare = worker.flow === null;
         this.#begin(worker, activation);
-        if (spare) this.#startMore();
+        // Starting a process holds up the event loop; with nobody waiting it can wait for a short script to end first.
+        if (spare) this.#retryAt(this.#clock.monotonicMs() + refillDelayMs);
         return;
       }
     }
