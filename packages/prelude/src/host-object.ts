@@ -245,6 +245,7 @@ Object.setPrototypeOf(Missing.prototype, null);
 function missing(name: string): object {
   // What a proxy can be used as, its target must be.
   function target(): void {}
+  defineData(target, "name", name, false);
   return makeProxy(target, new Missing(name) as ProxyHandler<object>, target); // its methods are traps
 }
 

@@ -1,10 +1,7 @@
 /** The exact surface that scripts find, compared with the engine's own: every global, and every property of an intrinsic. */
-import { readFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import { beforeAll, describe, expect, test } from "vitest";
-import { buildPrelude } from "../../../scripts/native/prelude.mjs";
 import { Engine } from "../testing/engine.js";
-import { Guest } from "../testing/guest.js";
+import { Guest, preludeScript } from "../testing/guest.js";
 import { globalsAdded, globalsRemoved } from "./globals.js";
 
 const hooks = { send: () => {}, interrupt: () => 0, lastFailure: () => "", memoryRefused: () => {} };
@@ -41,9 +38,8 @@ let engineOwn: Survey;
 let withPrelude: Survey;
 beforeAll(async () => {
   guest = await Guest.create();
-  const root = fileURLToPath(new URL("../../../", import.meta.url));
   engineOwn = await surveyOf(bare);
-  withPrelude = await surveyOf(readFileSync(await buildPrelude({ root }), "utf8"));
+  withPrelude = await surveyOf(await preludeScript());
 });
 
 const difference = (one: readonly string[] = [], other: readonly string[] = []): string[] =>

@@ -98,6 +98,11 @@ class Abandoned extends Error {}
 /** The budget of interrupt checks is used up. */
 class Stopped extends Error {}
 
+/** The prelude, freshly bundled. */
+export async function preludeScript(): Promise<string> {
+  return readFileSync(await buildPrelude({ root }), "utf8");
+}
+
 const script = (body: string): string =>
   `(function(){return {default: async function(input, host){const t = host;\n${body}\n}}})`;
 
@@ -113,9 +118,8 @@ export class Guest {
   #clock = 0;
 
   static async create(): Promise<Guest> {
-    const path = await buildPrelude({ root });
     const guest = new Guest();
-    guest.#engine = await Engine.create(readFileSync(path, "utf8"), {
+    guest.#engine = await Engine.create(await preludeScript(), {
       send: (name, text, attachments) => guest.#sent({ name, text, attachments }),
       interrupt: () => guest.#interrupt(),
       lastFailure: () => guest.#options.failure ?? guest.#failure,

@@ -1,6 +1,6 @@
 /** The web platform set, on cases taken over from the web platform tests' tables. */
 import { beforeAll, describe, expect, test } from "vitest";
-import { Guest, type RunOptions, sentValue } from "../../testing/guest.js";
+import { Guest, type RunOptions, sentValue } from "../testing/guest.js";
 
 let guest: Guest;
 beforeAll(async () => {
