@@ -28,7 +28,9 @@ export const systemClock: Clock = {
     return { cancel: () => clearTimeout(timer) };
   },
   soon(fire) {
-    setImmediate(fire).unref();
+    // Not unreferenced: the event loop would wait for another event before it got to it, however long that takes. It
+    // keeps the process alive for this one turn.
+    setImmediate(fire);
   },
 };
 
