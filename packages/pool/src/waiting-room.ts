@@ -9,9 +9,11 @@
  *
  * Kept true: a waiter is answered exactly once, by `served` or by its `refuse`; a refused waiter is never offered
  * again; waiting is counted from the moment that `dueAt` was computed, not from the head of the queue (p-queue's
- * own `timeout` counts run time only, so the deadline is ours and leaves by AbortSignal); both bounds hold.
+ * own `timeout` counts run time only, so the deadline is ours); both bounds hold. A waiter that leaves from behind
+ * the head is taken out of p-queue's line: an AbortSignal for each, which p-queue offers for that, costs more than
+ * a whole activation does otherwise.
  */
-import PQueue from "p-queue";
+import PQueue, { type Queue, type QueueAddOptions } from "p-queue";
 import { Deadline, type Deadlines } from "./deadlines.js";
 
 /** Why a waiter left without a worker. `expired`: its own deadline; the rest is the caller's word. */
@@ -35,16 +37,66 @@ export interface WaitingRoomOptions {
   onHead(): void;
 }
 
+type Task = () => Promise<unknown>;
+
+/** The line behind a flow's head: p-queue's storage, first in, first out, with a way out from everywhere. */
+class Line implements Queue<Task, QueueAddOptions> {
+  readonly #tasks = new Map<string, Task>();
+
+  get size(): number {
+    return this.#tasks.size;
+  }
+
+  enqueue(task: Task, options?: Partial<QueueAddOptions>): void {
+    if (options?.id === undefined) throw new Error("p-queue gave a task no id");
+    this.#tasks.set(options.id, task);
+  }
+
+  dequeue(): Task | undefined {
+    for (const [id, task] of this.#tasks) {
+      this.#tasks.delete(id);
+      return task;
+    }
+    return undefined;
+  }
+
+  remove(id: string): void {
+    this.#tasks.delete(id);
+  }
+
+  filter(): Task[] {
+    return [...this.#tasks.values()];
+  }
+
+  setPriority(): never {
+    throw new Error("a line has no priorities");
+  }
+}
+
 interface FlowQueue<W> {
-  readonly queue: PQueue;
+  readonly queue: PQueue<Line>;
+  readonly line: Line;
   readonly tickets: Set<Ticket<W>>;
+}
+
+function makeFlowQueue<W>(): FlowQueue<W> {
+  const line = new Line();
+  // p-queue constructs its storage itself; this is how it comes to construct ours.
+  const queueClass = class extends Line {
+    constructor() {
+      super();
+      // biome-ignore lint/correctness/noConstructorReturn: see above
+      return line;
+    }
+  };
+  return { queue: new PQueue<Line>({ concurrency: 1, queueClass }), line, tickets: new Set() };
 }
 
 interface Ticket<W> {
   readonly waiter: W;
   readonly of: FlowQueue<W>;
-  /** Takes the ticket out of p-queue while it is not at the head. */
-  readonly abort: AbortController;
+  /** Its place in the line, while it is not at the head. */
+  readonly id: string;
   readonly deadline: Deadline;
   /** Ends the p-queue task: set while the ticket stands at the head. */
   leaveHead: (() => void) | null;
@@ -56,6 +108,7 @@ export class WaitingRoom<W extends Waiter> {
   /** Heads in rotation order: a Map iterates in the order of insertion. */
   readonly #heads = new Map<string, Ticket<W>>();
   readonly #tickets = new Map<W, Ticket<W>>();
+  #nextId = 0;
 
   constructor(options: WaitingRoomOptions) {
     this.#options = options;
@@ -87,22 +140,21 @@ export class WaitingRoom<W extends Waiter> {
     if (of !== undefined && of.tickets.size >= this.#options.queueMax) return "flow_full";
     if (of === undefined) {
       if (this.#options.queueMax === 0) return "flow_full";
-      of = { queue: new PQueue({ concurrency: 1 }), tickets: new Set() };
+      of = makeFlowQueue();
       this.#flows.set(waiter.flow, of);
     }
     const ticket: Ticket<W> = {
       waiter,
       of,
-      abort: new AbortController(),
+      id: String(this.#nextId++),
       deadline: new Deadline(() => this.leave(waiter, "expired")),
       leaveHead: null,
     };
     of.tickets.add(ticket);
     this.#tickets.set(waiter, ticket);
     this.#options.deadlines.set(ticket.deadline, waiter.dueAt);
-    const standing = of.queue.add(() => this.#standAtHead(ticket), { signal: ticket.abort.signal });
-    // It rejects only with our own abort of a ticket that has been answered already.
-    standing.catch(() => {});
+    // The promise says nothing that the ticket does not: it settles after the head was left, or never.
+    void of.queue.add(() => this.#standAtHead(ticket), { id: ticket.id });
     return "entered";
   }
 
@@ -116,8 +168,9 @@ export class WaitingRoom<W extends Waiter> {
     if (this.#remove(waiter)) waiter.refuse(why);
   }
 
-  #standAtHead(ticket: Ticket<W>): Promise<void> {
-    return new Promise((resolve) => {
+  async #standAtHead(ticket: Ticket<W>): Promise<void> {
+    if (!this.#tickets.has(ticket.waiter)) return;
+    await new Promise<void>((resolve) => {
       ticket.leaveHead = resolve;
       this.#heads.set(ticket.waiter.flow, ticket);
       this.#options.onHead();
@@ -132,7 +185,7 @@ export class WaitingRoom<W extends Waiter> {
     ticket.of.tickets.delete(ticket);
     if (ticket.of.tickets.size === 0) this.#flows.delete(waiter.flow);
     if (ticket.leaveHead === null) {
-      ticket.abort.abort();
+      ticket.of.line.remove(ticket.id);
     } else {
       if (this.#heads.get(waiter.flow) === ticket) this.#heads.delete(waiter.flow);
       ticket.leaveHead();
