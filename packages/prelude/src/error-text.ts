@@ -9,6 +9,7 @@ import {
   descriptorOf,
   ErrorIsError,
   ObjectGetPrototypeOf,
+  StringPrototypeEndsWith,
   StringPrototypeIncludes,
   StringPrototypeIndexOf,
   StringPrototypeSlice,
@@ -93,6 +94,8 @@ export function stackOf(error: object, most: number): string {
 /** Every function of the prelude has this file name: the one it is evaluated under. */
 const preludeFile = "prelude.js:";
 
+const callerFrame = "    at apply (native)\n";
+
 export function withoutPreludeFrames(stack: string): string {
   let text = stack;
   if (StringPrototypeIncludes(stack, preludeFile)) {
@@ -107,6 +110,8 @@ export function withoutPreludeFrames(stack: string): string {
     }
   }
   let end = text.length;
+  // A callback with arguments is called through Reflect.apply, with nothing of the script's below.
+  if (StringPrototypeEndsWith(text, callerFrame)) end -= callerFrame.length;
   while (end > 0 && StringPrototypeSlice(text, end - 1, end) === "\n") end--;
   return StringPrototypeSlice(text, 0, end);
 }

@@ -128,6 +128,9 @@ export const NumberPrototypeValueOf = uncurry<(self: unknown) => number>(Number.
 export const StringPrototypeCharCodeAt = uncurry<(self: string, at: number) => number>(
   String.prototype.charCodeAt,
 );
+export const StringPrototypeEndsWith = uncurry<(self: string, part: string) => boolean>(
+  String.prototype.endsWith,
+);
 export const StringPrototypeIncludes = uncurry<(self: string, part: string) => boolean>(
   String.prototype.includes,
 );
