@@ -44,7 +44,8 @@ enum exit_code {
   EXIT_INPUT_FAILED              = 103,
   EXIT_SENDER                    = 104,
   EXIT_WELCOME                   = 105,
-  EXIT_CLOCK                     = 106
+  EXIT_CLOCK                     = 106,
+  EXIT_ENGINE_MEMORY             = 107
 };
 
 #endif

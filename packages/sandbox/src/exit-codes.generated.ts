@@ -354,4 +354,12 @@ export const EXIT_CODES: readonly ExitCodeRow[] = [
     when: "the CPU clock of the worker's thread could not be read",
     remedy: "report it with the kernel version; without the clock no budget holds",
   },
+  {
+    code: 107,
+    name: "engine_memory",
+    phase: "engine",
+    os: ["linux", "macos", "windows"],
+    when: "the engine faulted after it had been refused memory: its compiler goes on with half-written code then",
+    remedy: "give the script more memory (heapBytes) or let it use less",
+  },
 ];

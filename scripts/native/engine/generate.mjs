@@ -106,10 +106,11 @@ export function generatedFiles(folder) {
 export async function findWasm2c(root, env = process.env) {
   if (env.WASM2C) {
     const version = (await run(env.WASM2C, ["--version"])).stdout.trim();
-    const [major = 0, minor = 0, patch = 0] = version.split(".").map(Number);
+    const match = /^(\d+)\.(\d+)\.(\d+)$/.exec(version);
+    const [major = 0, minor = 0, patch = 0] = match === null ? [] : match.slice(1).map(Number);
     if (major < 1 || (major === 1 && minor === 0 && patch < 32))
       throw new BuildError(
-        `flowcell: WASM2C=${env.WASM2C} is version ${version}; 1.0.32 or later is needed`,
+        `flowcell: WASM2C=${env.WASM2C} says "${version.split("\n")[0]}" for its version; 1.0.32 or later is needed`,
         69,
       );
     return { command: env.WASM2C, prefix: [], identity: `${env.WASM2C} ${version}` };

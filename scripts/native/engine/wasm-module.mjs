@@ -160,6 +160,7 @@ export function readWasm(bytes, name) {
     const section = reader.byte();
     const size = reader.number();
     const end = reader.at + size;
+    if (end > bytes.length) reader.fail(`section ${section} ends early`);
     if (section === SECTION.type) module.types = reader.list(() => readType(reader));
     else if (section === SECTION.import) module.imports = reader.list(() => readImport(reader, module.types));
     else if (section === SECTION.function) functions = reader.list(() => module.types[reader.number()]);

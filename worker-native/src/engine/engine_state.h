@@ -37,6 +37,7 @@ struct engine_state {
   uint32_t stack_bytes;    /* the JavaScript stack */
   uint32_t gc_runs;
   bool collecting; /* asked and not yet seen done */
+  bool refused;    /* growth has been refused; stays so until the reset */
   enum engine_failure failure;
 };
 
@@ -106,6 +107,10 @@ void engine_collector_plan(void);
 
 /* Fault handlers for the memory areas above, on their own stack. */
 int engine_install_fault_handlers(void);
+
+/* Ends the process for a fault of the engine: EXIT_ENGINE_TRAP, or EXIT_ENGINE_MEMORY after a refusal of memory, since
+ * QuickJS does not survive each of those (its compiler goes on with half-written code). */
+_Noreturn void engine_trap(void);
 
 /* Growth to at least `bytes` within the cap; false records the failure. */
 bool engine_grow(uint64_t bytes);

@@ -35,13 +35,15 @@ static bool within(uint64_t address, const uint8_t *start, uint64_t bytes) {
   return address - (uint64_t)(uintptr_t)start < bytes;
 }
 
+_Noreturn void engine_trap(void) { sys_exit_group(engine_state.refused ? EXIT_ENGINE_MEMORY : EXIT_ENGINE_TRAP); }
+
 /* Not instrumented: at this point nothing about the process is certain. */
 __attribute__((no_stack_protector)) static _Noreturn void on_fault(int signal, const uint8_t *info, void *context) {
   uint64_t address;
   (void)signal;
   (void)context;
   __builtin_memcpy(&address, info + 16, sizeof address); /* si_addr */
-  if (within(address, engine_memory.data, ENGINE_RESERVED_BYTES)) sys_exit_group(EXIT_ENGINE_TRAP);
+  if (within(address, engine_memory.data, ENGINE_RESERVED_BYTES)) engine_trap();
   if (within(address, engine_stack.guard, ENGINE_GUARD_BYTES)) sys_exit_group(EXIT_STACK_GUARD);
   sys_exit_group(EXIT_FAULT);
 }
@@ -75,5 +77,5 @@ int engine_install_fault_handlers(void) {
 
 _Noreturn void wasm_rt_trap(wasm_rt_trap_t code) {
   (void)code;
-  sys_exit_group(EXIT_ENGINE_TRAP);
+  engine_trap();
 }

@@ -6,10 +6,8 @@
  * environment, no local time zone, no timer; an assertion, an abort or an exit of the engine is a trap.
  */
 #include "base/mem.h"
-#include "base/sys.h"
 #include "engine/engine_state.h"
 #include "engine_imports.h"
-#include "exit_codes.h"
 
 enum { WASI_SUCCESS = 0, WASI_NOT_SUPPORTED = 52 };
 
@@ -18,7 +16,7 @@ enum { BROKEN_DOWN_TIME_BYTES = 44, ZONE_NAME_BYTES = 17 };
 
 static uint8_t *span_or_trap(uint32_t ptr, uint32_t bytes) {
   uint8_t *span = engine_span(ptr, bytes);
-  if (span == NULL) sys_exit_group(EXIT_ENGINE_TRAP);
+  if (span == NULL) engine_trap();
   return span;
 }
 
@@ -80,18 +78,18 @@ void engine_import_assert_fail(struct w2c_a *host, uint32_t condition, uint32_t 
   (void)file;
   (void)line;
   (void)function;
-  sys_exit_group(EXIT_ENGINE_TRAP);
+  engine_trap();
 }
 
 void engine_import_abort(struct w2c_a *host) {
   (void)host;
-  sys_exit_group(EXIT_ENGINE_TRAP);
+  engine_trap();
 }
 
 void engine_import_proc_exit(struct w2c_a *host, uint32_t code) {
   (void)host;
   (void)code;
-  sys_exit_group(EXIT_ENGINE_TRAP);
+  engine_trap();
 }
 
 /* The first half of the engine's exit(). */

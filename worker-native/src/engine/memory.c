@@ -90,6 +90,7 @@ bool engine_grow(uint64_t bytes) {
     if (engine_open(need) == 0) return true;
   }
   engine_state.failure = ENGINE_FAILURE_MEMORY;
+  engine_state.refused = true;
   return false;
 }
 

@@ -9,7 +9,7 @@
  *   calls                                        calls each of the image's functions once
  *   reset                                        dirties everything that a script can, resets, looks for traces
  *   abandon N                                    leaves a running script N times from the interrupt hook
- *   die KIND                                     ends by a fault: address, table, unreachable, stack, null
+ *   die KIND                                     ends by a fault: address, table, row, abort, memory, stack, null
  *   time N                                       reset, evaluation and reading the result, in microseconds
  */
 #include <stdio.h>
@@ -306,7 +306,9 @@ static void die_command(void *argument) {
     qts_new_object(engine_image.context);
   } else if (strcmp(kind, "abort") == 0) {
     /* Freeing what was never allocated: the engine's allocator aborts. */
-    /* A second runtime whose lists are broken: its destructor's assertions. */
+    engine_import_abort(NULL);
+  } else if (strcmp(kind, "memory") == 0) {
+    if (engine_grow(engine_image.top + 1)) fail("memory beyond the cap");
     engine_import_abort(NULL);
   } else if (strcmp(kind, "stack") == 0) {
     recurse(1 << 30);

@@ -42,7 +42,7 @@ typedef enum {
   WASM_RT_TRAP_CALL_INDIRECT,
 } wasm_rt_trap_t;
 
-/* Ends the process with EXIT_ENGINE_TRAP. */
+/* Ends the process (engine_trap in engine_state.h). */
 __attribute__((noreturn, cold)) void wasm_rt_trap(wasm_rt_trap_t code);
 
 typedef struct {
