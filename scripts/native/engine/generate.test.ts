@@ -20,14 +20,16 @@ interface Glue {
   readonly constructors: string;
 }
 
+const beside = (name: string): string => new URL(name, import.meta.url).href;
+
 // Untyped JavaScript of the build.
-const { readWasm } = (await import("./wasm-module.mjs")) as {
+const { readWasm } = (await import(beside("wasm-module.mjs"))) as {
   readWasm(bytes: Uint8Array, name: string): Wasm;
 };
-const { readGlue } = (await import("./glue.mjs")) as {
+const { readGlue } = (await import(beside("glue.mjs"))) as {
   readGlue(input: { text: string; declarations: string; wasm: Wasm }): Glue;
 };
-const { noteFailures, transformMemorySize, largestOffset } = (await import("./transform.mjs")) as {
+const { noteFailures, transformMemorySize, largestOffset } = (await import(beside("transform.mjs"))) as {
   noteFailures(
     parts: string[],
     data: Wasm["data"],
@@ -36,7 +38,7 @@ const { noteFailures, transformMemorySize, largestOffset } = (await import("./tr
   transformMemorySize(parts: string[]): void;
   largestOffset(parts: readonly string[]): number;
 };
-const { cName, findWasm2c } = (await import("./generate.mjs")) as {
+const { cName, findWasm2c } = (await import(beside("generate.mjs"))) as {
   cName(name: string): string;
   findWasm2c(root: string, env: NodeJS.ProcessEnv): Promise<{ identity: string }>;
 };
