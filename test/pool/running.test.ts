@@ -272,7 +272,7 @@ describe("limits", () => {
 
   it("end a process that occupies more memory than its engine may use", async () => {
     const pool = makePool({ inspectMs: 50 });
-    const limits = { ...liarBudgets, heapBytes: 16 << 20 };
+    const limits = { ...liarBudgets, heapBytes: 16 << 20, cpuMs: 20_000, wallMs: 40_000 };
     const modest = await pool.activate(request("occupy 60\npause 300\nreturn 1", { limits }));
     expect(resultValue(modest)).toBe(1);
     const greedy = await pool.activate(request("occupy 160\npause", { limits }));
