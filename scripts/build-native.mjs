@@ -65,8 +65,13 @@ function exists(target, context) {
 function defaultNames(context, tests) {
   return targets
     .filter((target) => exists(target, context) && (tests || target.test !== true))
-    .filter((target) => !context.sanitize || target.test === true)
+    .filter((target) => !context.sanitize || (target.test === true && canBeSanitized(target)))
     .map((target) => target.name);
+}
+
+/** Without a C library there is no sanitizer; the engine's C is bounded by its own construction and takes minutes. */
+function canBeSanitized(target) {
+  return target.kind === "hosted-exe" && target.plainOnly !== true;
 }
 
 function findTarget(name) {

@@ -16,6 +16,7 @@
 //  dependsOn    targets built first; their objects and include folders are used
 //  os           the systems the target exists on; absent: all
 //  folder       of hosted executables
+//  plainOnly    has no sanitizer build
 //  test         built by --tests only, not by a plain build. One whose name ends in -test is a unit test: it runs
 //               without arguments and its exit code says whether all is well
 
@@ -43,6 +44,7 @@ export const targets = [
     kind: "hosted-exe",
     folder: "test",
     test: true,
+    plainOnly: true,
     sources: ["src/engine", "src/engine/testing/driver.c"],
     libraries: ["-lm"],
     dependsOn: ["engine-test-image"],
