@@ -135,6 +135,27 @@ describe("leases", () => {
     expect(only(backend.running("c"))).toBe(backend.workers[2]);
   });
 
+  it("waits a moment for the flow's own busy worker before it ends another flow's idle one", async () => {
+    const { clock, backend, start } = harness({ spares: 0, workersMax: 2 });
+    for (const flow of ["a", "b"]) {
+      start(flow, flow);
+      await rest(clock);
+    }
+    only(backend.running("b")).finish();
+    start("a", "second");
+    await rest(clock);
+    expect(backend.workers.map(({ killed }) => killed)).toEqual([false, false]);
+    only(backend.running("a")).finish();
+    await rest(clock);
+    expect(only(backend.running("second"))).toBe(backend.workers[0]);
+
+    start("a", "third");
+    clock.advance(20);
+    await rest(clock);
+    expect(backend.workers.map(({ killed }) => killed)).toEqual([false, true, false]);
+    expect(only(backend.running("third"))).toBe(backend.workers[2]);
+  });
+
   it("gives a single-use activation a process that has run nothing, and ends it after", async () => {
     const { clock, backend, start } = harness({ spares: 1, workersMax: 4 });
     await rest(clock);

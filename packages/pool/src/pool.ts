@@ -300,6 +300,12 @@ export class Pool<Confinement> implements WorkerOwner<Confinement> {
   /** Ends the worker that was idle longest, of another flow, so that a place becomes free. */
   #makeRoom(activation: Activation<Confinement>, now: number): void {
     const waited = now - activation.enqueuedAt >= turnMs;
+    // Its own flow's worker is likely to be free sooner than a process starts.
+    const hasOwn = !activation.fresh && (this.#flows.get(activation.flow)?.workers ?? 0) > 0;
+    if (hasOwn && !waited) {
+      this.#retryAt(activation.enqueuedAt + turnMs);
+      return;
+    }
     let oldest: Worker<Confinement> | undefined;
     for (const state of this.#flows.values()) {
       // A single-use activation has no use for its own flow's idle workers either.
