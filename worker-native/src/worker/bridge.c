@@ -118,20 +118,21 @@ static uint16_t bridge_count_parts(const uint8_t *bytes, uint32_t length) {
   return (uint16_t)count;
 }
 
-/* The bytes of an optional second argument; NULL and 0 when there is none. */
-static const uint8_t *bridge_attachments(uint32_t ctx, uint32_t argc, uint32_t argv, uint32_t *length) {
+/* The bytes of an optional second argument, as the copy that the engine makes for its caller (engine_free takes it);
+ * 0 and a length of 0 when there is none. */
+static uint32_t bridge_attachments(uint32_t ctx, uint32_t argc, uint32_t argv, uint32_t *length) {
   *length = 0;
-  if (argc < 2) return NULL;
+  if (argc < 2) return 0;
   uint32_t value = qts_argv_get_js_value_const_pointer(argv, 1);
   enum engine_value_kind kind = engine_value_kind(value);
-  if (kind == ENGINE_VALUE_UNDEFINED) return NULL;
+  if (kind == ENGINE_VALUE_UNDEFINED) return 0;
   if (kind != ENGINE_VALUE_OBJECT) sys_exit_group(EXIT_SENDER);
-  uint32_t bytes = qts_get_array_buffer(ctx, value);
   uint32_t size = qts_get_array_buffer_length(ctx, value);
-  const uint8_t *span = engine_span(bytes, size);
-  if (span == NULL) sys_exit_group(EXIT_SENDER);
+  uint32_t copy = qts_get_array_buffer(ctx, value);
+  if (copy == 0 && engine_last_failure() == ENGINE_FAILURE_MEMORY) bridge_finish_failed();
+  if (engine_span(copy, size) == NULL) sys_exit_group(EXIT_SENDER);
   *length = size;
-  return span;
+  return copy;
 }
 
 static bool bridge_ends_activation(uint8_t type) { return type == MESSAGE_FINISHED || type == MESSAGE_REFUSED; }
@@ -147,7 +148,8 @@ static void bridge_send(uint32_t ctx, uint8_t type, uint8_t flags, uint32_t argc
   const uint8_t *text = engine_span(string, text_length);
   if (text == NULL) sys_exit_group(EXIT_SENDER);
   uint32_t bytes_length;
-  const uint8_t *bytes = bridge_attachments(ctx, argc, argv, &bytes_length);
+  uint32_t copy = bridge_attachments(ctx, argc, argv, &bytes_length);
+  const uint8_t *bytes = engine_span(copy, bytes_length);
   uint16_t count = bytes == NULL ? 0 : bridge_count_parts(bytes, bytes_length);
   bool ends = bridge_ends_activation(type);
   uint64_t rest = (uint64_t)text_length + bytes_length + (ends ? REPORT_FRAME_BYTES : 0);
@@ -161,6 +163,7 @@ static void bridge_send(uint32_t ctx, uint8_t type, uint8_t flags, uint32_t argc
     output_flush();
     engine_abandon();
   }
+  if (copy != 0) engine_free(copy);
   qts_free_c_string(ctx, string);
 }
 
