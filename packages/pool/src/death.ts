@@ -2,15 +2,16 @@
  * What the end of a worker process means: exit code or signal → status and reason of the outcome table.
  *
  * Used for workers that died while an activation ran and nobody had given a verdict before. Starts that failed are
- * explained by packages/sandbox. TRUST: a subverted worker chooses its exit code, so a code never makes an outcome milder
- * than "the worker is lost"; signals are the kernel's word.
+ * explained by packages/sandbox. TRUST: a subverted worker chooses its exit code; all that a code can make of its end is
+ * a limit of the script's own or a lost worker, and the worker is gone either way. Signals are the kernel's word.
  */
 import { exitCodeRow } from "@flowcell/sandbox";
 import type { ProcessExit } from "./backend.js";
 import type { Verdict } from "./types.js";
 
 /** Codes of profiles/exit-codes.json that the engine's traps end with. */
-const trapCodes = { engineTrap: 81, stackGuard: 82, fault: 83 } as const;
+const trapCodes = { engineTrap: 81, stackGuard: 82, fault: 83, engineMemory: 107 } as const;
+const trapCodeSet: ReadonlySet<number | null> = new Set(Object.values(trapCodes));
 
 /** Signals of a process that ran into something, as opposed to being told to end. */
 const trapSignals: ReadonlySet<string> = new Set([
@@ -29,11 +30,7 @@ export function deathKind(exit: ProcessExit | null): DeathKind {
   if (exit === null) return "other";
   if (exit.signal === "SIGSYS") return "syscall";
   if (exit.signal !== null) return trapSignals.has(exit.signal) ? "trap" : "other";
-  return exit.code === trapCodes.engineTrap ||
-    exit.code === trapCodes.stackGuard ||
-    exit.code === trapCodes.fault
-    ? "trap"
-    : "other";
+  return trapCodeSet.has(exit.code) ? "trap" : "other";
 }
 
 /** One clause for logs and evidence. */
@@ -53,6 +50,7 @@ export interface DeathContext {
   readonly cpuLimitSeconds: number;
   readonly cpuMs: number;
   readonly stackBytes: number;
+  readonly heapBytes: number;
 }
 
 /** The verdict on an activation whose worker died without a word. */
@@ -69,6 +67,15 @@ export function deathVerdict(exit: ProcessExit | null, context: DeathContext): V
         message: "the script recursed beyond the engine's own stack",
         limit: context.stackBytes,
         used: context.stackBytes,
+      };
+    case trapCodes.engineMemory:
+      // The engine was refused memory and did not survive it: the cause is the same as where it does.
+      return {
+        status: "budget_exceeded",
+        reason: "memory",
+        message: `the script needed more memory than heapBytes (${context.heapBytes} bytes)`,
+        limit: context.heapBytes,
+        used: context.heapBytes,
       };
     case trapCodes.fault:
       return lost("signal", `${describeExit(exit)}: a memory fault outside the engine's memory`);

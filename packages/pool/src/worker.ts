@@ -494,13 +494,14 @@ export class Worker<Confinement> implements ActivationPort<Confinement> {
     const activation = this.activation;
     if (activation === null) return;
     this.activation = null;
-    const { cpuMs, stackBytes } = activation.request.limits;
+    const { cpuMs, stackBytes, heapBytes } = activation.request.limits;
     const own = activation.running
       ? deathVerdict(exit, {
           cutBytes: this.#decoder.pending,
           cpuLimitSeconds: this.#backend.cpuLimitSeconds,
           cpuMs,
           stackBytes,
+          heapBytes,
         })
       : null;
     if (own?.status === "violation") this.#owner.violated(this, own);
