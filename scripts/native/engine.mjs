@@ -39,6 +39,9 @@ function generatedFlags({ family }) {
     "-O2",
     "-fno-stack-protector",
     "-fstack-clash-protection",
+    // The interpreter's jumps (threadDispatch in engine/transform.mjs) must stay as many as they are written.
+    "gcc:-fno-gcse",
+    "gcc:--param=max-goto-duplication-insns=40",
     "-Wno-all",
     "-Wno-extra",
     "-Wno-conversion",

@@ -27,6 +27,7 @@ import {
   largestOffset,
   noteFailures,
   readPrototypes,
+  threadDispatch,
   transformFirstPart,
   transformHeader,
   transformImplementationHeader,
@@ -269,6 +270,7 @@ export async function generateEngine({ root, folder, wasm2c }) {
   const parts = Array.from({ length: PARTS }, (_, index) => take(`engine_module_${index}.c`));
   parts[0] = transformFirstPart(parts[0], { typeCount, elements, hostRows });
   transformMemorySize(parts);
+  threadDispatch(parts);
   noteFailures(parts, wasm.data, FAILURES);
   const reach = ADDRESSABLE_BYTES + largestOffset(parts) + 8;
   if (reach > RESERVED_BYTES)

@@ -29,12 +29,15 @@ const { readWasm } = (await import(beside("wasm-module.mjs"))) as {
 const { readGlue } = (await import(beside("glue.mjs"))) as {
   readGlue(input: { text: string; declarations: string; wasm: Wasm }): Glue;
 };
-const { noteFailures, transformMemorySize, largestOffset } = (await import(beside("transform.mjs"))) as {
+const { noteFailures, threadDispatch, transformMemorySize, largestOffset } = (await import(
+  beside("transform.mjs")
+)) as {
   noteFailures(
     parts: string[],
     data: Wasm["data"],
     failures: readonly { message: string; failure: number; sites: number }[],
   ): void;
+  threadDispatch(parts: string[]): void;
   transformMemorySize(parts: string[]): void;
   largestOffset(parts: readonly string[]): number;
 };
@@ -130,6 +133,50 @@ describe("failures", () => {
     ["when it is not given to a call", ["  var_i1 = 1002u;\n  }\n"], data, 1, /not an argument of a call/],
   ])("stop the build %s", (_, parts, given, sites, message) => {
     expect(() => noteFailures([...parts], given, failure(sites))).toThrow(message);
+  });
+});
+
+describe("the interpreter's loop", () => {
+  const cases = Array.from({ length: 243 }, (_, at) => `          case ${at}: goto var_B${at};`).join("\n");
+  const loop = (
+    label: string,
+    again = label,
+  ): string => `u64 w2c_engine_f1(w2c_engine* instance, u32 var_p0) {
+  FUNC_PROLOGUE;
+  u32 var_i0, var_i1;
+      ${label}: 
+        var_i0 = var_l21;
+        var_i0 = i32_load8_u_default32(instance->w2c_a_a, (u64)(var_i0));
+        var_l22 = var_i0;
+        var_i1 = 1u;
+        var_i0 -= var_i1;
+        switch (var_i0) {
+${cases}
+          default: goto var_B300;
+        }
+        var_B0:;
+        goto ${again};
+        var_B300:;
+}
+`;
+
+  it("gets a jump behind each instruction", () => {
+    const parts = ["other", loop("var_L27")];
+    threadDispatch(parts);
+    expect(parts[1]).not.toContain("switch");
+    expect(parts[1]).not.toContain("goto var_L27");
+    expect(parts[1]?.match(/goto \*engine_dispatch\[var_l22\];/g)).toHaveLength(2);
+    expect(parts[1]).toMatch(
+      /engine_dispatch\[256\] = \{&&var_B300, &&var_B0, &&var_B1, .*&&var_B242, &&var_B300/,
+    );
+  });
+
+  it.each([
+    ["is not there", ["nothing"], /0 loops/],
+    ["is there twice", [loop("var_L27"), loop("var_L28")], /2 loops/],
+    ["is never closed", [loop("var_L27", "var_B0")], /not closed/],
+  ])("stops the build when it %s", (_, parts, message) => {
+    expect(() => threadDispatch([...parts])).toThrow(message);
   });
 });
 
