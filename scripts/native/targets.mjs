@@ -102,6 +102,22 @@ export const targets = [
     sources: ["src/wire/frame.c", "src/wire/frame_fuzz_test.c"],
   },
   {
+    name: "bridge-fuzz-test",
+    kind: "hosted-exe",
+    folder: "test",
+    test: true,
+    sources: [
+      "src/wire/frame.c",
+      "src/base/text.c",
+      "src/worker/activation.c",
+      "src/worker/bridge.c",
+      "src/worker/loop.c",
+      "src/worker/bridge_fuzz_test.c",
+    ],
+    // Its own kernel and engine are found before the real ones.
+    flags: ["-iquote", "worker-native/src/worker/testing"],
+  },
+  {
     name: "worker",
     kind: "freestanding-exe",
     sources: ["src/base", "src/confine", "src/wire", "src/engine", "src/worker"],
