@@ -149,7 +149,15 @@ describe("leases", () => {
     await rest(clock);
     expect(only(backend.running("second"))).toBe(backend.workers[0]);
 
+    // One that was idle for less than a turn is likely to be wanted again by its own flow.
+    start("b", "b again");
+    await rest(clock);
     start("a", "third");
+    clock.advance(19);
+    only(backend.running("b again")).finish();
+    clock.advance(19);
+    await rest(clock);
+    expect(backend.workers.map(({ killed }) => killed)).toEqual([false, false]);
     clock.advance(20);
     await rest(clock);
     expect(backend.workers.map(({ killed }) => killed)).toEqual([false, true, false]);

@@ -297,29 +297,28 @@ export class Pool<Confinement> implements WorkerOwner<Confinement> {
     }
   }
 
-  /** Ends the worker that was idle longest, of another flow, so that a place becomes free. */
+  /**
+   * Ends the worker that was idle longest, of another flow, so that a place becomes free. A flow that has a worker of its
+   * own takes only what was idle for a turn: its worker is likely to be free sooner than a process starts, and two busy
+   * flows must not take each other's workers between two activations.
+   */
   #makeRoom(activation: Activation<Confinement>, now: number): void {
     const waited = now - activation.enqueuedAt >= turnMs;
-    // Its own flow's worker is likely to be free sooner than a process starts.
     const hasOwn = !activation.fresh && (this.#flows.get(activation.flow)?.workers ?? 0) > 0;
-    if (hasOwn && !waited) {
-      this.#retryAt(activation.enqueuedAt + turnMs);
-      return;
-    }
+    const idleBefore = hasOwn ? now - turnMs : now;
     let oldest: Worker<Confinement> | undefined;
     for (const state of this.#flows.values()) {
       // A single-use activation has no use for its own flow's idle workers either.
       if (state.flow === activation.flow && !activation.fresh) continue;
-      if (!waited && this.#room.sizeOf(state.flow) > 0) continue;
+      if (!waited && (hasOwn || this.#room.sizeOf(state.flow) > 0)) continue;
       for (const worker of state.idle) {
+        if (worker.idleSince > idleBefore) continue;
         if (oldest === undefined || worker.idleSince < oldest.idleSince) oldest = worker;
       }
     }
-    if (oldest === undefined) {
-      if (!waited) this.#retryAt(activation.enqueuedAt + turnMs);
-      return;
-    }
-    this.#retire(oldest);
+    if (oldest !== undefined) this.#retire(oldest);
+    else if (!waited) this.#retryAt(activation.enqueuedAt + turnMs);
+    else if (hasOwn) this.#retryAt(now + turnMs);
   }
 
   #startMore(): void {
