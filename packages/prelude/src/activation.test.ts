@@ -105,6 +105,14 @@ describe("the end", () => {
     expect(run.error?.message).toContain("never");
   });
 
+  test("a wait for a job that the engine had no memory for is the lack of memory", async () => {
+    const run = await guest.run(
+      "const f = () => Promise.resolve().then(f); f(); await new Promise(() => {})",
+      { heapBytes: 12 * 1024 * 1024, interrupts: 1_000_000 },
+    );
+    expect(run).toMatchObject({ status: "budget_exceeded", reason: "memory" });
+  });
+
   test("an exception of a timer's callback ends the script", async () => {
     const run = await guest.run(
       "setTimeout(() => { throw new Error('timer') }, 1); await new Promise(() => {})",

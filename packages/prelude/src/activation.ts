@@ -166,8 +166,14 @@ function hostErrorFields(error: HostErrorFields): HostErrorFields {
 
 // ------------------------------------------------------------------------------------------------------------------ ending
 
-/** From C: no job is pending and no frame is buffered. */
-export function idle(): void {
+const deadlockMessage =
+  "the script waits for something that can never happen: no host call and no timer is open";
+
+/**
+ * From C: no job is pending and no frame is buffered. `memoryRefused`: the engine was refused memory at some time; it may
+ * have dropped jobs since, so that a wait without end is no mistake of the script's.
+ */
+export function idle(memoryRefused: boolean): void {
   if (ended) return;
   if (outcome !== "pending") {
     finish();
@@ -175,13 +181,8 @@ export function idle(): void {
   }
   const timer = nextTimerAt();
   if (callsOpen === 0 && timer === undefined) {
-    finishWithError(
-      "deadlock",
-      ownErrorJson(
-        "Error",
-        "the script waits for something that can never happen: no host call and no timer is open",
-      ),
-    );
+    if (memoryRefused) finishWithBudget("memory", 0, 0);
+    else finishWithError("deadlock", ownErrorJson("Error", deadlockMessage));
   } else {
     sendBlocked(`{"nextTimerAt":${timer === undefined ? "null" : timer},"openCalls":${callsOpen}}`);
   }

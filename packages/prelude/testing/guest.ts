@@ -193,7 +193,7 @@ export class Guest {
 
   #settle(): void {
     this.#running.drain();
-    this.#running.invoke("idle", []);
+    this.#running.invoke("idle", [this.#running.boolean(this.#failure === "memory")]);
   }
 
   #guarded(run: () => void): void {

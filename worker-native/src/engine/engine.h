@@ -119,6 +119,10 @@ enum engine_failure { ENGINE_FAILURE_NONE = 0, ENGINE_FAILURE_MEMORY = 1, ENGINE
 enum engine_failure engine_last_failure(void);
 void engine_clear_failure(void);
 
+/* Whether growth was refused at any time since the last reset. From then on the engine may have dropped jobs, which it
+ * does without a word when there is no memory to keep them in. */
+bool engine_memory_refused(void);
+
 /* ---- looking at linear memory ---------------------------------------------------------------------------------- */
 
 /* The host address of [ptr, ptr + len), or NULL when that is not wholly inside linear memory or ptr is 0.

@@ -123,3 +123,5 @@ int engine_run_job(void) {
 enum engine_failure engine_last_failure(void) { return engine_state.failure; }
 
 void engine_clear_failure(void) { engine_state.failure = ENGINE_FAILURE_NONE; }
+
+bool engine_memory_refused(void) { return engine_state.refused; }

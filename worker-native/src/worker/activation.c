@@ -89,7 +89,8 @@ static void activation_settle(void) {
   do {
     while (engine_run_job() != 0) {
     }
-    activation_call(engine_image.fn_idle, 0, NULL);
+    const uint32_t refused = activation_flag(engine_memory_refused());
+    activation_call(engine_image.fn_idle, 1, &refused);
   } while (qts_is_job_pending(engine_image.runtime) != 0);
 }
 

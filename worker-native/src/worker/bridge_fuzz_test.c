@@ -179,6 +179,7 @@ uint32_t engine_heap_peak(void) { return MEMORY_BYTES; }
 uint32_t engine_gc_runs(void) { return below(9); }
 enum engine_failure engine_last_failure(void) { return (enum engine_failure)below(3); }
 void engine_clear_failure(void) {}
+bool engine_memory_refused(void) { return below(2) == 0; }
 
 uint8_t *engine_span(uint32_t ptr, uint32_t len) {
   if (ptr == 0 || (uint64_t)ptr + len > MEMORY_BYTES) return NULL;

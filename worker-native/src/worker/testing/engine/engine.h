@@ -43,6 +43,7 @@ uint32_t engine_heap_peak(void);
 uint32_t engine_gc_runs(void);
 enum engine_failure engine_last_failure(void);
 void engine_clear_failure(void);
+bool engine_memory_refused(void);
 uint8_t *engine_span(uint32_t ptr, uint32_t len);
 uint32_t engine_cstring_length(uint32_t ptr, uint32_t max);
 enum engine_value_kind engine_value_kind(uint32_t value);
