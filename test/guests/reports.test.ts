@@ -7,6 +7,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import type { RuntimeOptions } from "../../packages/flowcell/src/options.js";
 import type { RunResult } from "../../packages/flowcell/src/result.js";
 import { childrenOf } from "../parent/processes.js";
+import { collectGarbage } from "../soak/garbage.js";
 import { difference, exceeded, show, sourceOf } from "./case.js";
 import { greedy } from "./greedy.js";
 import { honest } from "./honest.js";
@@ -134,9 +135,11 @@ describe("memory", () => {
         expect(result.ok).toBe(true);
       }
     };
-    await run(500);
+    await run(1000);
+    collectGarbage();
     const before = process.memoryUsage().rss;
     await run(2000);
+    collectGarbage();
     expect(process.memoryUsage().rss - before).toBeLessThan(10 * 1024 * 1024);
   });
 });

@@ -4,14 +4,13 @@
 // Growth is measured between the same points of equal rounds, after garbage collection; a single figure says nothing,
 // because allocators keep what they had. The tolerances are stated where they are used. Latency is not looked at.
 import { readdirSync, readFileSync } from "node:fs";
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import { afterAll, describe, expect, test } from "vitest";
 import type { RunOptions } from "../../packages/flowcell/src/options.js";
 import type { RunResult } from "../../packages/flowcell/src/result.js";
 import { labelOf, show, sourceOf } from "../guests/case.js";
 import { Laboratory } from "../guests/laboratory.js";
 import { childrenOf } from "../parent/processes.js";
+import { collectGarbage } from "./garbage.js";
 
 const activations = 20_000;
 const rounds = 10;
@@ -66,9 +65,6 @@ interface Measured {
   /** The largest resident size of one worker, in bytes. */
   readonly workerRss: number;
 }
-
-setFlagsFromString("--expose-gc");
-const collectGarbage: () => void = runInNewContext("gc");
 
 function rssOf(pid: number): number {
   try {
