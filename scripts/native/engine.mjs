@@ -148,16 +148,17 @@ function imageSections(folder) {
 export async function buildImage(context, { name, prelude, folder }) {
   const code = await buildEngineCode(context);
   const maker = await buildImageMaker(context, code);
+  const sample = join(context.nativeDir, "src", "engine", "image", "sample.js");
   const runner = (process.env.FLOWCELL_RUN ?? "").split(/\s+/).filter((word) => word !== "");
   await context.step({
     name: `engine-image-${name}`,
     command: ["make_image", ...runner],
-    inputs: [maker, prelude],
+    inputs: [maker, prelude, sample],
     outputs: IMAGE_FILES.map((file) => join(folder, file)),
     make: () =>
       context.job(async () => {
         mkdirSync(folder, { recursive: true });
-        const [command, ...args] = [...runner, maker, prelude, folder];
+        const [command, ...args] = [...runner, maker, prelude, sample, folder];
         const { stdout } = await run(command, args);
         writeFileSync(join(folder, "engine_image.S.new"), imageSections(folder));
         renameSync(join(folder, "engine_image.S.new"), join(folder, "engine_image.S"));

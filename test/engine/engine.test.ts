@@ -25,7 +25,7 @@ describe("scripts", () => {
     integers:
       "[0x7fffffff | 0, 1 << 31, -1 >>> 0, Math.imul(0xffffffff, 5), 2n ** 200n, -(5n / 2n), Math.clz32(1)].join()",
     conversions:
-      "[Number('0x1f'), Number(' 12 '), parseInt('12px'), +[], String([1, [2, 3]]), `${{}}`, Number.MAX_SAFE_INTEGER + 2].join()",
+      "[Number('0x1f'), Number(' 12 '), parseInt('12px'), +[], String([1, [2, 3]]), String({}), Number.MAX_SAFE_INTEGER + 2].join()",
     bits: "[1, 3, 255, 65535, 0x55555555].map((x) => x.toString(2).replaceAll('0', '').length).join()",
     classes:
       "class A { #x = 1; get x() { return this.#x } static s = 2 } class B extends A { x2 = this.x * 2 } [new B().x2, B.s].join()",

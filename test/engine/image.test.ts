@@ -9,6 +9,7 @@ import { root } from "./driver.js";
 
 const maker = `${root}worker-native/build/engine/make_image`;
 const testPrelude = `${root}worker-native/src/engine/testing/prelude.js`;
+const sample = `${root}worker-native/src/engine/image/sample.js`;
 let folder: string;
 
 beforeAll(() => {
@@ -22,7 +23,7 @@ afterAll(() => {
 function make(prelude: string, name: string, options: { cwd?: string; env?: NodeJS.ProcessEnv } = {}) {
   const out = join(folder, name);
   mkdirSync(out);
-  return { out, ...spawnSync(maker, [prelude, out], { encoding: "utf8", ...options }) };
+  return { out, ...spawnSync(maker, [prelude, sample, out], { encoding: "utf8", ...options }) };
 }
 
 function makeFrom(text: string, name: string): { status: number | null; stderr: string; files: string[] } {

@@ -56,6 +56,7 @@ const NEEDED_EXPORTS = [
   "QTS_FreeValuePointer",
   "QTS_GetArrayBuffer",
   "QTS_GetArrayBufferLength",
+  "QTS_GetFalse",
   "QTS_GetFloat64",
   "QTS_GetGlobalObject",
   "QTS_GetProp",

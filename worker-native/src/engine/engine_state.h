@@ -6,11 +6,11 @@
  *
  * | object | what | reset |
  * |---|---|---|
- * | engine_instance | the generated code's module: the shadow stack's pointer and two constant pointers | engine_reset: pointer from the image |
- * | engine_memory | where linear memory is and how much of it is accessible | engine_reset: size back to the image's top |
+ * | engine_instance | the module's shadow stack pointer, two constant pointers | engine_reset: pointer of the image |
+ * | engine_memory | where linear memory is, how much is accessible | engine_reset: size of the image |
  * | engine_linear_base | the same address once more, for the generated code | constant after engine_map |
- * | engine_state | limits, failure, collector pressure | engine_reset: nothing failed, no growth allowed, until the next engine_set_limits |
- * | engine_stack | the C stack's place and the stack pointer to return to | place constant after engine_map; pointer 0 outside of engine_run_on_stack |
+ * | engine_state | limits, failure, collector | engine_reset: nothing failed, no growth until engine_set_limits |
+ * | engine_stack | place of the C stack; where to return to | constant after engine_map; NULL outside of a run |
  * | engine_fault_stack | where the fault handlers run | used only by a process that is about to end |
  *
  * Outside of C objects: linear memory and the C stack themselves; engine_reset drops their pages. The function table

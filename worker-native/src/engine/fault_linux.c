@@ -3,7 +3,8 @@
  *
  * Called by: engine_reserve (installing), the kernel (handler), the generated code (wasm_rt_trap).
  * The handler runs on a stack of its own, since the fault may be that the C stack is used up. It looks at nothing but
- * the address and makes no call but exit_group, which the system call filter admits; it never returns, so rt_sigreturn is not needed.
+ * the address and makes no call but exit_group, which the system call filter admits; it never returns, so rt_sigreturn
+ * is not needed.
  */
 #include "base/sys.h"
 #include "engine/engine_state.h"

@@ -1,10 +1,10 @@
 /*
  * Running on the engine's own C stack, and leaving it.
  *
- * Called by: the worker's activation. The engine needs far more stack than a main thread may have (64 MiB for a JavaScript
- * stack of 1 MiB with every native recursion on top), with a guard whose address is known to the fault handler.
- * Kept true: the caller's callee-saved registers and stack pointer come back on both ways out; what the abandoned frames held is dead,
- * and nobody unwinds through them (no code here or in the engine registers clean-up).
+ * Called by: the worker's activation. The engine needs far more stack than a main thread may have (64 MiB for a
+ * JavaScript stack of 1 MiB with every native recursion on top), with a guard whose address the fault handler knows.
+ * Kept true: the caller's callee-saved registers and stack pointer come back on both ways out; what the abandoned
+ * frames held is dead, and nobody unwinds through them (no code here or in the engine registers clean-up).
  */
 #include "base/sys.h"
 #include "engine/engine_state.h"

@@ -1,7 +1,7 @@
 /*
  * Build tool: runs the engine and the prelude once and writes the pristine image that every worker starts from.
  *
- * Called by: scripts/native/engine.mjs as `make_image PRELUDE FOLDER`. Writes FOLDER/image.bin, engine_image.c (the
+ * Called by: scripts/native/engine.mjs as `make_image PRELUDE SAMPLE FOLDER`. Writes FOLDER/image.bin, engine_image.c (the
  * constants of engine.h and engine_state.h) and engine_image.S (the section that holds the image).
  *
  * First it looks at an instance that is thrown away: whether QuickJS's structures are where our C believes them to be,
@@ -9,6 +9,9 @@
  * ends the build. Then it makes the image in a fresh instance. Kept true: the same module and the same prelude give
  * the same bytes (no clock, no random number, no address of this process gets in).
  */
+#define _XOPEN_SOURCE 700
+
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +30,9 @@ struct engine_layout engine_layout;
 
 /* The engine's memory while the image is made; most of it is placement.c's scratch memory. */
 #define MAKING_BYTES (UINT64_C(1) << 30)
+
+/* How often the image is made at most; what is written by then and does not lie together stays where it is. */
+#define ROUNDS_MAX 8
 
 /* Free heap at the image's end: small scripts run without growing memory. Pages of it that are not used cost nothing. */
 #define SPARE_BYTES (UINT32_C(1) << 20)
@@ -381,7 +387,7 @@ static void give_natives(uint32_t global) {
   free_value(natives);
 }
 
-struct prelude {
+struct script {
   const char *text;
   size_t length;
 };
@@ -397,7 +403,7 @@ static void leave_spare_heap(void) {
 }
 
 /* Everything between a runtime that does not exist and one that is ready, the same way each time. */
-static void prepare(const struct prelude *prelude) {
+static void prepare(const struct script *prelude) {
   new_runtime();
   const uint32_t global = qts_get_global_object(engine_image.context);
   give_natives(global);
@@ -484,25 +490,80 @@ static uint8_t *take_image(void) {
  * An activation as the worker drives it. What matters is which pages it writes; how far it gets with this prelude does
  * not, so errors are not looked at.
  */
-static void try_activation(void *unused) {
-  static const char header[] =
+static void try_activation(void *argument) {
+  static const char activate[] =
       "{\"activation\":1,\"clock\":0,\"seed\":\"0000000000000000000000000000000000000000000000000000000000000000\","
-      "\"names\":[],\"limits\":{\"hostCalls\":100,\"inFlight\":16,\"outputBytes\":65536,\"resultBytes\":65536,"
-      "\"valueBytes\":65536,\"bodyBytes\":65536},\"codeGeneration\":true}\n{\"name\":\"value\"}";
-  static const char script[] =
-      "(function(){var m={};m.default=async function(input,host){return {ok:true,list:[1,2,3].map(function(x){return x+1})}};return m})";
-  (void)unused;
-  engine_state.heap_bytes_max = MAKING_BYTES;
+      "\"names\":[\"sample.call\"],\"limits\":{\"hostCalls\":100,\"inFlight\":16,\"outputBytes\":65536,"
+      "\"resultBytes\":65536,\"valueBytes\":65536,\"bodyBytes\":65536},\"codeGeneration\":true}\n{\"name\":\"value\"}";
+  static const char deliver[] =
+      "{\"activation\":1,\"kind\":\"call\",\"position\":0,\"ok\":true,\"clock\":1}\n{\"rows\":[{\"id\":1}]}";
+  const struct script *script = argument;
+  sampling = true;
   qts_runtime_set_max_stack_size(engine_image.runtime, ENGINE_STACK_BYTES_MAX);
-  const uint32_t arguments[] = {new_string(header), qts_get_undefined(), qts_get_undefined()};
-  free_value(engine_call(engine_image.fn_activate, 3, arguments));
-  free_value(arguments[0]);
-  const uint32_t source = new_bytes(script, strlen(script));
-  const uint32_t fn = qts_eval(engine_image.context, source, (uint32_t)strlen(script), engine_image.script_name, 0, 0);
+  const uint32_t first[] = {new_string(activate), qts_get_undefined(), qts_get_false()};
+  free_value(engine_call(engine_image.fn_activate, 3, first));
+  free_value(first[0]);
+  const uint32_t source = new_bytes(script->text, script->length);
+  const uint32_t fn = qts_eval(engine_image.context, source, (uint32_t)script->length, engine_image.script_name, 0, 0);
   engine_free(source);
   free_value(engine_call(engine_image.fn_start, 1, &fn));
   run_jobs();
   free_value(engine_call(engine_image.fn_idle, 0, NULL));
+  const uint32_t second[] = {new_string(deliver), qts_get_undefined(), qts_get_false()};
+  free_value(engine_call(engine_image.fn_deliver, 3, second));
+  free_value(second[0]);
+  run_jobs();
+  free_value(engine_call(engine_image.fn_idle, 0, NULL));
+}
+
+/* ---- which pages and blocks it writes ---------------------------------------------------------------------------- */
+
+enum { STEPS_MAX = 64 << 8 }; /* 64 MiB of steps of 4 KiB */
+
+static bool written_steps[STEPS_MAX];
+static uint32_t newly_marked;
+
+static uint8_t *step_address(uint32_t step) { return engine_memory.data + (uint64_t)step * ENGINE_STEP_BYTES; }
+
+static void protect_image(int prot) {
+  if (sys_mprotect(engine_memory.data, engine_image.top, prot) != 0) fail("cannot protect the image");
+}
+
+/* Every so often the whole image is protected anew: a write shows one block of a step, and there are many. */
+static void protect_again(void) {
+  static uint32_t ticks;
+  if (ticks++ % 16 == 0) protect_image(SYS_PROT_READ);
+}
+
+/* The image is write-protected; the next write to each step ends up here. */
+static void on_write(int signal, siginfo_t *info, void *context) {
+  (void)context;
+  const uint64_t address = (uint64_t)((uint8_t *)info->si_addr - engine_memory.data);
+  if (address >= engine_image.top) {
+    /* A fault like any other: let it happen again without this handler. */
+    (void)sigaction(signal, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+    return;
+  }
+  const uint32_t step = (uint32_t)(address / ENGINE_STEP_BYTES);
+  written_steps[step] = true;
+  if (placement_mark((uint32_t)address)) newly_marked++;
+  (void)sys_mprotect(step_address(step), ENGINE_STEP_BYTES, SYS_PROT_READ | SYS_PROT_WRITE);
+}
+
+/* Tries the sample and finds what it writes. */
+static void trace_activation(struct script *sample) {
+  if (engine_image.top / ENGINE_STEP_BYTES > STEPS_MAX) fail("the image is larger than 64 MiB");
+  memset(written_steps, 0, sizeof written_steps);
+  newly_marked = 0;
+  struct sigaction before;
+  const struct sigaction handler = {.sa_sigaction = on_write, .sa_flags = SA_SIGINFO | SA_ONSTACK};
+  if (sigaction(SIGSEGV, &handler, &before) != 0) fail("no signal handler");
+  protect_image(SYS_PROT_READ);
+  placement_tick = protect_again;
+  engine_run_on_stack(try_activation, sample);
+  placement_tick = NULL;
+  protect_image(SYS_PROT_READ | SYS_PROT_WRITE);
+  if (sigaction(SIGSEGV, &before, NULL) != 0) fail("no signal handler");
 }
 
 /* ---- the parts of the image ------------------------------------------------------------------------------------- */
@@ -517,9 +578,9 @@ enum { SPARE_KEPT_BYTES = 256 << 10 };
 static enum engine_part_kind kind_of_step(const uint8_t *image, uint32_t step) {
   const uint32_t page = step & ~(uint32_t)(ENGINE_PAGE_BYTES - 1);
   const bool stored = !is_zero(image + page, ENGINE_PAGE_BYTES);
-  const bool changed = memcmp(image + step, engine_memory.data + step, ENGINE_STEP_BYTES) != 0;
-  if (stored) return changed ? ENGINE_PART_COPY : ENGINE_PART_COMPARE;
-  return changed ? ENGINE_PART_CLEAR : ENGINE_PART_DROP;
+  const bool written = written_steps[step / ENGINE_STEP_BYTES];
+  if (stored) return written ? ENGINE_PART_COPY : ENGINE_PART_COMPARE;
+  return written ? ENGINE_PART_CLEAR : ENGINE_PART_DROP;
 }
 
 static void add_part(uint32_t from, uint32_t to, enum engine_part_kind kind) {
@@ -531,7 +592,6 @@ static void add_part(uint32_t from, uint32_t to, enum engine_part_kind kind) {
   parts[part_count++] = (struct engine_part){from, to, kind};
 }
 
-/* By comparing the image with memory after an activation. */
 static void find_parts(const uint8_t *image) {
   for (uint32_t step = 0; step < engine_image.top; step += ENGINE_STEP_BYTES) {
     enum engine_part_kind kind = kind_of_step(image, step);
@@ -616,29 +676,27 @@ static char *read_file(const char *path, size_t *length) {
 }
 
 int main(int argc, char **argv) {
-  if (argc != 3) fail("usage: make_image PRELUDE FOLDER");
-  struct prelude prelude;
+  if (argc != 4) fail("usage: make_image PRELUDE SAMPLE FOLDER");
+  struct script prelude, sample;
   prelude.text = read_file(argv[1], &prelude.length);
+  sample.text = read_file(argv[2], &sample.length);
   if (engine_reserve() < 0) fail("no address space");
   engine_run_on_stack(check_engine, NULL);
 
-  /* Three times (placement.c): what survives, what is written, the image. */
   engine_run_on_stack(record_image, &prelude);
-  engine_run_on_stack(make_image, &prelude);
-  uint8_t *image = take_image();
-  sampling = true;
-  engine_run_on_stack(try_activation, NULL);
-  placement_mark_changed(image, engine_image.top);
-  free(image);
-
-  engine_run_on_stack(make_image, &prelude);
-  image = take_image();
-  const uint32_t allocated = malloc_state(MALLOC_STATE_SIZE);
-  sampling = true;
-  engine_run_on_stack(try_activation, NULL);
+  uint8_t *image = NULL;
+  uint32_t allocated = 0;
+  /* Each time round, the blocks that were seen to be written lie together. */
+  for (int round = 0; round < ROUNDS_MAX && (round == 0 || newly_marked > 0); round++) {
+    free(image);
+    engine_run_on_stack(make_image, &prelude);
+    image = take_image();
+    allocated = malloc_state(MALLOC_STATE_SIZE);
+    trace_activation(&sample);
+  }
   find_parts(image);
-  write_bytes(argv[2], image);
-  write_constants(argv[2]);
+  write_bytes(argv[3], image);
+  write_constants(argv[3]);
   printf("%u KiB of linear memory, %u KiB stored (%u KiB rewritten at a reset), %u KiB allocated\n",
          engine_image.top >> 10, (bytes_of(ENGINE_PART_COMPARE) + bytes_of(ENGINE_PART_COPY)) >> 10,
          bytes_of(ENGINE_PART_COPY) >> 10, allocated >> 10);

@@ -1,14 +1,15 @@
 /*
  * Packs the image: what survives lies side by side, what an activation will write lies together.
  *
- * Called by: make_image.c, which makes the image three times. The first time every block that the engine allocates is
- * recorded, to learn which ones survive. The second time the survivors are allocated beforehand, in a row, and handed out when their
- * turn comes, while everything else (two thirds of the heap is the parser's) goes to scratch memory that no image holds;
- * then an activation is tried on it, which shows what is written. The third time what is written comes last in the row.
- * So an activation writes to a few dozen adjacent pages instead of a hundred scattered ones, each of them a page fault.
+ * Called by: make_image.c, which makes the image several times. The first time every block that the engine allocates is
+ * recorded, to learn which ones survive. From then on the survivors are allocated beforehand, in a row, and handed out
+ * when their turn comes, while everything else (two thirds of the heap is the parser's) goes to scratch memory that no
+ * image holds. An activation is tried on the image, which shows what is written, if only a reference count that comes
+ * back to what it was; those blocks come last in the row the next time. So an activation writes to two dozen adjacent
+ * pages instead of a hundred scattered ones, each of them a page fault.
  *
- * This rests on the engine doing the same each time: block by block the sizes must be equal, or the build ends. For that the engine is
- * told the same usable size for a block wherever it lies.
+ * This rests on the engine doing the same each time: block by block the sizes must be equal, or the build ends. For that
+ * the engine is told the same usable size for a block wherever it lies.
  */
 #include "engine/image/placement.h"
 
@@ -32,13 +33,14 @@ struct event {
   uint32_t size;
   uint32_t place; /* the block: where it is, or will be */
   bool survives;
-  bool changes;
+  bool written; /* by the activation that is tried on the image */
 };
 
 static enum { OFF, RECORDING, PLACING } mode;
 static struct event *events;
 static uint32_t event_count = 1, event_room, next_event;
 static uint32_t scratch_used;
+void (*placement_tick)(void);
 /* Which event a block of the heap belongs to; blocks in scratch memory carry the number before their size. */
 static uint32_t owners[SCRATCH_FROM / BLOCK_ALIGN];
 
@@ -130,7 +132,12 @@ static void count(uint32_t state, uint32_t blocks) {
 
 /* ---- what allocator.c calls ------------------------------------------------------------------------------------ */
 
+static void tick(void) {
+  if (placement_tick != NULL) placement_tick();
+}
+
 uint32_t placement_malloc(void *instance, uint32_t state, uint32_t size) {
+  tick();
   if (mode == OFF) return own_malloc(instance, state, size);
   if (mode == RECORDING) return record(own_malloc(instance, state, size), size);
   count(state, 1);
@@ -138,6 +145,7 @@ uint32_t placement_malloc(void *instance, uint32_t state, uint32_t size) {
 }
 
 void placement_free(void *instance, uint32_t state, uint32_t ptr) {
+  tick();
   if (mode == PLACING) {
     require_scratch(ptr);
     count(state, (uint32_t)-1);
@@ -169,9 +177,9 @@ uint32_t placement_realloc(void *instance, uint32_t state, uint32_t ptr, uint32_
 
 void placement_record(void) { mode = RECORDING; }
 
-static void allocate_survivors(bool changing) {
+static void allocate_survivors(bool written) {
   for (uint32_t at = 1; at < event_count; at++) {
-    if (!events[at].survives || events[at].changes != changing) continue;
+    if (!events[at].survives || events[at].written != written) continue;
     events[at].place = engine_malloc(events[at].size);
     if (events[at].place == 0 || events[at].place >= SCRATCH_FROM) fail("no memory for the image");
   }
@@ -195,15 +203,16 @@ uint32_t placement_stop(void) {
   return survivors;
 }
 
-uint32_t placement_mark_changed(const uint8_t *before, uint32_t length) {
-  uint32_t bytes = 0;
+bool placement_mark(uint32_t address) {
   for (uint32_t at = 1; at < event_count; at++) {
     struct event *event = &events[at];
-    if (!event->survives || event->place + event->size > length) continue;
-    event->changes = memcmp(before + event->place, engine_memory.data + event->place, event->size) != 0;
-    if (event->changes) bytes += rounded(event->size) + 4;
+    /* With the word before it, the allocator's own, which it writes when the block is freed. */
+    if (!event->survives || address < event->place - 4 || address >= event->place + rounded(event->size)) continue;
+    const bool first = !event->written;
+    event->written = true;
+    return first;
   }
-  return bytes;
+  return false;
 }
 
 uint32_t placement_survivor_bytes(void) {

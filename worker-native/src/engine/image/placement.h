@@ -23,15 +23,18 @@ uint32_t placement_true_block_bytes(uint32_t ptr);
 /* From here on every block is recorded. Before the runtime is made. */
 void placement_record(void);
 
-/* From here on the blocks that survived the recording get places side by side, those marked last; all others lie in
+/* From here on the blocks that survived the recording get places side by side, the marked ones last; all others lie in
  * scratch memory. The caller must do exactly what it did while recording. */
 void placement_place(void);
 
 /* Back to the engine's own functions. The surviving blocks are now the engine's like any other. Returns how many. */
 uint32_t placement_stop(void);
 
-/* Marks the surviving blocks whose bytes differ between memory and `before`. Returns their bytes. */
-uint32_t placement_mark_changed(const uint8_t *before, uint32_t length);
+/* Called at each allocation and release, unless NULL. */
+extern void (*placement_tick)(void);
+
+/* Marks the surviving block that holds this address. True when there is one that was not marked. */
+bool placement_mark(uint32_t address);
 
 /* The true number of bytes in the surviving blocks. */
 uint32_t placement_survivor_bytes(void);
