@@ -10,6 +10,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { makePool, request, run, scriptOf } from "./cell.mjs";
 import { compareCompute } from "./compute.mjs";
+import { machine } from "./machine.mjs";
 import { median, percentile, samples, timed } from "./statistics.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
@@ -44,16 +45,21 @@ async function spawnToWelcome() {
   return { p50: median(times), p99: percentile(times, 99) };
 }
 
+function firstResult(file) {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [join(here, file)], { encoding: "utf8" });
+  if (status !== 0) throw new Error(stderr);
+  return Number(stdout);
+}
+
+/** Turn by turn with quickjs-emscripten, which confines nothing. */
 function importToFirstResult() {
   const times = [];
-  for (let i = 0; i < count(20); i += 1) {
-    const { status, stdout, stderr } = spawnSync(process.execPath, [join(here, "first-result.mjs")], {
-      encoding: "utf8",
-    });
-    if (status !== 0) throw new Error(stderr);
-    times.push(Number(stdout));
+  const peer = [];
+  for (let i = 0; i < count(30); i += 1) {
+    times.push(firstResult("first-result.mjs"));
+    peer.push(firstResult("first-result-peer.mjs"));
   }
-  return { p50: median(times), p99: percentile(times, 99) };
+  return { p50: median(times), p99: percentile(times, 99), quickjsEmscriptenP50: median(peer) };
 }
 
 async function warmActivation() {
@@ -151,6 +157,12 @@ const singleUseThroughput = () =>
 const rows = [
   ["spawn → accepted Welcome", "≤ 3 ms p50", spawnToWelcome, (r) => `${r.p50.toFixed(2)} ms`],
   ["import → first result", "≤ 60 ms p50", importToFirstResult, (r) => `${r.p50.toFixed(1)} ms`],
+  [
+    "  the same by quickjs-emscripten, unconfined",
+    "(beside it)",
+    () => ({ p50: report.results["import → first result"].quickjsEmscriptenP50 }),
+    (r) => `${r.p50.toFixed(1)} ms`,
+  ],
   ["warm activation", "≤ 0.2 ms p50", warmActivation, (r) => `${r.p50.toFixed(3)} ms`],
   ["awaited host call", "≤ 0.08 ms p50", awaitedHostCall, (r) => `${r.p50.toFixed(4)} ms`],
   [
@@ -175,13 +187,18 @@ const report = {
   kernel: release(),
   cpu: `${cpus().length} × ${cpus()[0]?.model ?? "unknown"}`,
   commit: execFileSync("git", ["rev-parse", "--short", "HEAD"], { cwd: here, encoding: "utf8" }).trim(),
+  machine: await machine(),
   results: {},
 };
 const print = (line) => (options.has("--json") ? process.stderr : process.stdout).write(`${line}\n`);
+const { pageFaultUs, processMs, nodeMs } = report.machine;
 print(`${report.cpu}, Linux ${report.kernel}, Node ${report.node}`);
+print(
+  `first touch of a page ${pageFaultUs.toFixed(1)} µs, /bin/true ${processMs.toFixed(1)} ms, node -e 0 ${nodeMs.toFixed(0)} ms`,
+);
 for (const [name, promise, measure, show] of rows) {
   const result = await measure();
   report.results[name] = { promise, ...result };
-  print(`${name.padEnd(40)} ${show(result).padStart(12)}   promised ${promise}`);
+  print(`${name.padEnd(44)} ${show(result).padStart(12)}   promised ${promise}`);
 }
 if (options.has("--json")) process.stdout.write(`${JSON.stringify(report, null, 2)}\n`);
