@@ -339,6 +339,34 @@ describe("time", () => {
     expect(delivered(worker).length).toBe(3);
   });
 
+  it("answers a call that takes no time before a timer that is late, and then the timer, whatever is called next", async () => {
+    const { onHostCall, at } = deferred();
+    const { worker, clock } = await begin({ onHostCall, clock: { epochMs, mode: "real" } });
+    clock.advance(100);
+    worker.send(hostCall(0, "slow"), blocked(epochMs + 50, 1));
+    at(0).answer(ok(1));
+    await ticks();
+    expect(delivered(worker).map(({ header }) => header.kind)).toEqual(["call"]);
+    worker.send(hostCall(1, "slow"), blocked(epochMs + 50, 1));
+    at(1).answer(ok(2));
+    await ticks();
+    clock.advance(0);
+    await ticks();
+    expect(delivered(worker).map(({ header }) => header.kind)).toEqual(["call", "call", "timer"]);
+  });
+
+  it("fires a late timer although a call stays open", async () => {
+    const { onHostCall } = deferred();
+    const { worker, clock } = await begin({ onHostCall, clock: { epochMs, mode: "real" } });
+    clock.advance(100);
+    worker.send(hostCall(0, "slow"), blocked(epochMs + 50, 1));
+    clock.advance(0);
+    await ticks();
+    expect(delivered(worker).map(({ header }) => header)).toMatchObject([
+      { kind: "timer", clock: epochMs + 100 },
+    ]);
+  });
+
   it("does not take a Blocked for the present state that crossed an outcome on its way", async () => {
     const { worker } = await begin();
     // The handler answers at once; the worker had not read that when it said Blocked.
