@@ -95,7 +95,7 @@ describe("a script that does not end", () => {
     const { result } = await lab.guest({ body: "for(;;) await t.slow()", limits: { wallMs: 500 } });
     expect(difference(result, exceeded("wall")), show(result)).toBe("");
     expect(result.usage.wallMs).toBeGreaterThanOrEqual(500);
-    expect(result.usage.wallMs).toBeLessThan(1500);
+    expect(result.usage.wallMs).toBeLessThan(5000);
     expect(result.calls.at(-1)?.state).toBe("unknown");
     expect(lab.host.witness.aborted.get("slow")).toBe(1);
   });
@@ -315,7 +315,7 @@ describe("several runs", () => {
     const after = await lab.runtime.run({ source: sourceOf({ body: "return 'B'" }), label: "b.js" });
     await long;
     expect(after).toMatchObject({ ok: true, value: "B" });
-    expect(after.usage.queuedMs).toBeGreaterThan(150);
+    expect(after.usage.queuedMs).toBeGreaterThan(500);
     expect(after.usage.wallMs).toBeLessThan(after.usage.queuedMs);
   });
 
@@ -365,7 +365,7 @@ describe("workers", () => {
   test("a cold start is not charged to the script", async () => {
     for (let round = 0; round < 3; round++) {
       const lab = laboratory({ spares: 0 });
-      const limits = { wallMs: 100, cpuMs: 100 };
+      const limits = { wallMs: 400, cpuMs: 100 };
       const { result } = await lab.guest({ body: "return 1", limits });
       expect(result, show(result)).toMatchObject({ ok: true, value: 1 });
       expect(result.usage.queuedMs).toBeGreaterThan(0);
