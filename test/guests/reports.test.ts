@@ -308,7 +308,7 @@ describe("several runs", () => {
   test("waiting and time in the worker are told apart", async () => {
     const lab = laboratory({ workersMax: 1, spares: 0 });
     const long = lab.runtime.run({
-      source: sourceOf({ body: "await host.sleep(300); return 'A'" }),
+      source: sourceOf({ body: "await host.sleep(800); return 'A'" }),
       label: "a.js",
     });
     await delay(50);
