@@ -7,6 +7,20 @@ import { fileURLToPath } from "node:url";
 export const root = fileURLToPath(new URL("../../", import.meta.url));
 export const driverPath = `${root}worker-native/build/test/engine-driver`;
 
+/** Brings native targets up to date, and says what objects they consist of. */
+export async function build(names: readonly string[]): Promise<string[]> {
+  // The build driver is untyped JavaScript.
+  const { buildNative } = (await import(`${root}scripts/build-native.mjs`)) as {
+    buildNative(options: {
+      names: readonly string[];
+      tests: boolean;
+      log(line: string): void;
+    }): Promise<Map<string, { objects: string[] }>>;
+  };
+  const built = await buildNative({ names, tests: true, log: () => {} });
+  return [...built.values()].flatMap((one) => one.objects);
+}
+
 /** What one evaluation came to; see print_result in driver.c. */
 export interface Evaluation {
   readonly outcome: "value" | "exception";

@@ -5,14 +5,15 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { root } from "./driver.js";
+import { build, root } from "./driver.js";
 
 const maker = `${root}worker-native/build/engine/make_image`;
 const testPrelude = `${root}worker-native/src/engine/testing/prelude.js`;
 const sample = `${root}worker-native/src/engine/image/sample.js`;
 let folder: string;
 
-beforeAll(() => {
+beforeAll(async () => {
+  await build(["engine", "engine-test-image"]);
   folder = mkdtempSync(join(tmpdir(), "flowcell-image-"));
 });
 

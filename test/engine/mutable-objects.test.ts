@@ -8,7 +8,7 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { basename } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
-import { root } from "./driver.js";
+import { build, root } from "./driver.js";
 
 /** Object file → object → how it is reset. */
 const elsewhere: Readonly<Record<string, Readonly<Record<string, string>>>> = {
@@ -62,15 +62,7 @@ function engineTable(): string[] {
 let objects: WritableObject[];
 
 beforeAll(async () => {
-  // Untyped JavaScript: the build driver.
-  const { buildNative } = (await import(`${root}scripts/build-native.mjs`)) as {
-    buildNative(options: {
-      names: string[];
-      log(line: string): void;
-    }): Promise<Map<string, { objects: string[] }>>;
-  };
-  const built = await buildNative({ names: ["worker-objects", "engine"], log: () => {} });
-  objects = [...built.values()].flatMap((one) => one.objects).flatMap(writableObjects);
+  objects = (await build(["worker-objects", "engine"])).flatMap(writableObjects);
 });
 
 describe("mutable objects", () => {
