@@ -6,7 +6,6 @@
 //   engine_exports.h    qts_…: the engine's exports under readable names, as static inline functions
 //   engine_imports.h    engine_import_…: the names under which imports.c implements what the engine imports
 //   engine_constants.h  numbers for the image maker
-//   engine_constants.c  the hash of the module
 // The module is pinned by its hash as well as by the lockfile: everything else that the build derives is checked by
 // name, count and signature, but only the hash says that it is the code which was read and measured.
 
@@ -92,7 +91,7 @@ export function engineInputs(root) {
 export function generatedFiles(folder) {
   const parts = Array.from({ length: PARTS }, (_, index) => join(folder, `engine_module_${index}.c`));
   return {
-    sources: [...parts, join(folder, "engine_constants.c")],
+    sources: parts,
     headers: [
       "engine_module.h",
       "engine_module-impl.h",
@@ -215,7 +214,6 @@ function checkHash(bytes) {
       `flowcell: the engine's module has the SHA-256 ${hash}, not the pinned ${WASM_SHA256}. After an upgrade that you want, ` +
         "read what changed in QuickJS's structures (engine_state.h), then correct the pin in scripts/native/engine/generate.mjs.",
     );
-  return hash;
 }
 
 /** Runs wasm2c in a scratch folder; its output files by name. */
@@ -242,7 +240,7 @@ async function runWasm2c(wasm2c, wasmPath, folder) {
 export async function generateEngine({ root, folder, wasm2c }) {
   const inputs = engineInputs(root);
   const bytes = readFileSync(inputs.wasm);
-  const hash = checkHash(bytes);
+  checkHash(bytes);
   const wasm = readWasm(bytes, "the engine's module");
   check(wasm);
   const glue = readGlue({
@@ -288,8 +286,4 @@ export async function generateEngine({ root, folder, wasm2c }) {
   write("engine_exports.h", exportsHeader({ glue, wasm, prototypes: readPrototypes(header) }));
   write("engine_imports.h", importsHeader(glue));
   write("engine_constants.h", constantsHeader({ wasm, firstHostRow: wasm.table.least }));
-  write(
-    "engine_constants.c",
-    `${GENERATED}extern const char engine_wasm_sha256[65];\nconst char engine_wasm_sha256[65] = "${hash}";\n`,
-  );
 }

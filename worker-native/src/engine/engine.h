@@ -62,9 +62,6 @@ struct engine_image {
 #endif
 extern ENGINE_IMAGE_CONSTANT struct engine_image engine_image;
 
-/* SHA-256 of the engine's WebAssembly, lower-case hexadecimal (a part of the replay fingerprint). */
-extern const char engine_wasm_sha256[65];
-
 enum {
   ENGINE_PAGE_BYTES = 65536,
   /* The engine measures its stack on the shadow stack in linear memory, of which the module has 5 MiB. For each byte of it
