@@ -45,6 +45,7 @@ function differences(one: readonly string[], other: readonly string[]): readonly
 }
 
 const plan = planForTests();
+const engineStackBytes = 64 * MiB;
 
 describe("in one process", () => {
   let worker: RawWorker;
@@ -139,33 +140,47 @@ function mappingsOf(pid: number): readonly Mapping[] {
     });
 }
 
-/** Where in a process's memory the bytes are, mappings that hold no pages left out. */
-function findInMemory(pid: number, wanted: Buffer): readonly string[] {
-  const found: string[] = [];
+const pageBytes = 4096;
+
+/** The pages of a range that exist, in memory or swapped out; what was never written, or was given back, does not. */
+function presentPages(pid: number, from: number, to: number): readonly Buffer[] {
   const memory = openSync(`/proc/${pid}/mem`, "r");
-  const pages = openSync(`/proc/${pid}/pagemap`, "r");
-  const pageBytes = 4096;
-  const pieceBytes = 1024 * pageBytes;
-  const piece = Buffer.alloc(pieceBytes);
-  const table = Buffer.alloc((pieceBytes / pageBytes) * 8);
+  const table = openSync(`/proc/${pid}/pagemap`, "r");
+  const entries = Buffer.alloc(1024 * 8);
+  const found: Buffer[] = [];
   try {
-    for (const { from, to, rights, name } of mappingsOf(pid)) {
-      if (name === "[vvar]" || name === "[vsyscall]" || name === "[vvar_vclock]") continue;
-      for (let at = from; at < to; at += pieceBytes) {
-        const length = Math.min(pieceBytes, to - at);
-        readSync(pages, table, 0, (length / pageBytes) * 8, (at / pageBytes) * 8);
-        // All bits zero: no page, in memory or swapped out.
-        if (table.subarray(0, (length / pageBytes) * 8).every((byte) => byte === 0)) continue;
-        readSync(memory, piece, 0, length, at);
-        const place = piece.subarray(0, length).indexOf(wanted);
-        if (place !== -1) found.push(`${(at + place).toString(16)} ${rights} ${name}`);
+    for (let at = from; at < to; at += 1024 * pageBytes) {
+      const count = Math.min(1024, (to - at) / pageBytes);
+      readSync(table, entries, 0, count * 8, (at / pageBytes) * 8);
+      for (let page = 0; page < count; page++) {
+        // Bits 62 and 63 of an entry: swapped, present.
+        if ((entries.readUInt8(page * 8 + 7) & 0xc0) === 0) continue;
+        const bytes = Buffer.alloc(pageBytes);
+        readSync(memory, bytes, 0, pageBytes, at + page * pageBytes);
+        found.push(bytes);
       }
     }
   } finally {
     closeSync(memory);
-    closeSync(pages);
+    closeSync(table);
   }
   return found;
+}
+
+/** Mappings of a process in which the bytes are. What crosses from one page to the next is not seen; they are many. */
+function findInMemory(pid: number, wanted: Buffer): readonly string[] {
+  return mappingsOf(pid).flatMap(({ from, to, rights, name }) => {
+    if (name === "[vvar]" || name === "[vsyscall]" || name === "[vvar_vclock]") return [];
+    const pages = presentPages(pid, from, to);
+    return pages.some((page) => page.includes(wanted)) ? [`${from.toString(16)} ${rights} ${name}`] : [];
+  });
+}
+
+/** Private memory that the process occupies, as anybody may see it. */
+function privateBytes(pid: number): number {
+  const [, kilobytes] = /^RssAnon:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
+  if (kilobytes === undefined) throw new Error("the kernel does not say how much memory a process occupies");
+  return Number(kilobytes) * 1024;
 }
 
 /** Reading another process's memory takes a capability; ordinary users see that it cannot be read at all. */
@@ -199,7 +214,47 @@ describe("memory", () => {
     },
   );
 
+  /** Deep in script and, by way of native functions that call back, deep in the engine itself. */
+  const recursing =
+    "const f=()=>[2,1].sort(f); try{f()}catch{} const g=()=>JSON.parse('[1]',g); try{g()}catch{} const h=()=>'x'.replace('x',h); try{h()}catch{} return 1";
+
+  test("that an activation took beyond the engine's image is given back", async () => {
+    const worker = await RawWorker.start(plan);
+    try {
+      const small = await worker.run({ body: "return 1", limits: generous });
+      expect(endOf(small)).toBe("completed");
+      // Pages of the image that were written to stay the process's own, and so do its tables and buffers. The scripts take
+      // eleven megabytes and more beyond the image.
+      const most = small.usage.heapPeakBytes + 4 * MiB;
+      const hungry = `${marking}for(;;) kept.push(text.repeat(5000)+kept.length)`;
+      for (const body of [recursing, `${marking}return 1`, hungry]) {
+        const { usage } = await worker.run({ body, input: new Uint8Array(marker), limits: generous });
+        expect(usage.heapPeakBytes).toBeGreaterThan(0);
+        expect(privateBytes(worker.pid), body).toBeLessThan(most);
+      }
+    } finally {
+      worker.close();
+    }
+  });
+
   if (maySeeMemory) {
+    test("of the engine's own stack is zero when a worker is idle", async () => {
+      const worker = await RawWorker.start(plan);
+      try {
+        const stack = mappingsOf(worker.pid).filter(
+          ({ from, to, rights }) => to - from === engineStackBytes && rights === "rw-p",
+        );
+        expect(stack.length).toBe(1);
+        expect(endOf(await worker.run({ body: recursing, limits: generous }))).toBe("completed");
+        const [{ from, to } = { from: 0, to: 0 }] = stack;
+        expect(presentPages(worker.pid, from, to).filter((page) => page.some((byte) => byte !== 0))).toEqual(
+          [],
+        );
+      } finally {
+        worker.close();
+      }
+    });
+
     test("of an idle worker holds no byte that a script made", async () => {
       const worker = await RawWorker.start(plan);
       try {
