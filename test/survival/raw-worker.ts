@@ -2,6 +2,7 @@
 // memory, and for a look at its memory between two activations. The activations themselves are the pool's own.
 //
 // Used by survival.test.ts. Host calls are answered with their own arguments; time is virtual.
+import { setTimeout as delay } from "node:timers/promises";
 import { bundleSource } from "@flowcell/bundle";
 import type { LaunchedWorker } from "@flowcell/native";
 import {
@@ -27,6 +28,7 @@ import { systemClock } from "../../packages/pool/src/clock.js";
 import { openPipes } from "../../packages/pool/src/pipes.js";
 import type { ActivationResult } from "../../packages/pool/src/types.js";
 import { type GuestCase, labelOf, sourceOf } from "../guests/case.js";
+import { look } from "../parent/processes.js";
 
 export interface RawGuest extends Omit<GuestCase, "name" | "expect"> {
   readonly onHostCall?: () => void;
@@ -130,6 +132,11 @@ export class RawWorker implements ActivationPort<WorkerConfinement> {
       this.#decoder.enter("running", limits);
       activation.begin(this, Buffer.from(text));
     });
+  }
+
+  /** The result is out before the worker has reset itself: waits until it waits, which it does in its next read. */
+  async idle(): Promise<void> {
+    for (let calm = 0; calm < 3; await delay(2)) calm = look(this.pid)?.state === "S" ? calm + 1 : 0;
   }
 
   #bytes(chunk: Buffer): void {

@@ -230,6 +230,7 @@ describe("memory", () => {
       for (const body of [recursing, `${marking}return 1`, hungry]) {
         const { usage } = await worker.run({ body, input: new Uint8Array(marker), limits: generous });
         expect(usage.heapPeakBytes).toBeGreaterThan(0);
+        await worker.idle();
         expect(privateBytes(worker.pid), body).toBeLessThan(most);
       }
     } finally {
@@ -246,6 +247,7 @@ describe("memory", () => {
         );
         expect(stack.length).toBe(1);
         expect(endOf(await worker.run({ body: recursing, limits: generous }))).toBe("completed");
+        await worker.idle();
         const [{ from, to } = { from: 0, to: 0 }] = stack;
         expect(presentPages(worker.pid, from, to).filter((page) => page.some((byte) => byte !== 0))).toEqual(
           [],
@@ -270,6 +272,7 @@ describe("memory", () => {
         });
         expect(endOf(await held)).toBe("completed");
         expect(during.length).toBeGreaterThan(0);
+        await worker.idle();
         expect(findInMemory(worker.pid, hidden)).toEqual([]);
         for (const [end, tail] of Object.entries(ends)) {
           const marked = await worker.run({
@@ -278,6 +281,7 @@ describe("memory", () => {
             limits: generous,
           });
           expect(endOf(marked)).toBe(end);
+          await worker.idle();
           expect(findInMemory(worker.pid, hidden), end).toEqual([]);
         }
       } finally {
