@@ -335,7 +335,7 @@ export const EXIT_CODES: readonly ExitCodeRow[] = [
     name: "sender",
     phase: "running",
     os: ["linux"],
-    when: "the guest side handed the native sender something that its own code never hands over",
+    when: "the guest side handed the native sender something that its own code never hands over, or failed without lacking memory or stack",
     remedy: "report it with the script; the guest side was subverted or has a bug, and the worker ended before sending",
   },
   {

@@ -30,7 +30,7 @@ static void remainder_take(struct remainder *rest, uint32_t length) {
 /* Drops what is left of the frame, so that the stream stays in step, and ends the activation for lack of memory. */
 static _Noreturn void activation_out_of_memory(const struct remainder *rest) {
   input_discard(rest->bytes);
-  bridge_finish_failed();
+  bridge_finish_exhausted(BRIDGE_EXHAUSTED_MEMORY);
 }
 
 /* Reads `length` bytes into fresh linear memory, with a NUL behind them; a pointer that engine_free takes. */

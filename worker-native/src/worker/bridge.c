@@ -80,8 +80,10 @@ _Noreturn void bridge_finish_exhausted(enum bridge_exhausted what) {
 }
 
 _Noreturn void bridge_finish_failed(void) {
-  bridge_finish_exhausted(engine_last_failure() == ENGINE_FAILURE_STACK ? BRIDGE_EXHAUSTED_STACK
-                                                                         : BRIDGE_EXHAUSTED_MEMORY);
+  if (engine_last_failure() == ENGINE_FAILURE_STACK) bridge_finish_exhausted(BRIDGE_EXHAUSTED_STACK);
+  if (engine_memory_refused()) bridge_finish_exhausted(BRIDGE_EXHAUSTED_MEMORY);
+  /* Nothing was lacking: the prelude itself is at fault, and a budget must not be blamed for it. */
+  sys_exit_group(EXIT_SENDER);
 }
 
 int bridge_interrupt(void) {

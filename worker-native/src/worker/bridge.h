@@ -27,7 +27,8 @@ uint64_t bridge_cpu_us(void);
 /* Writes Finished for an exhausted budget and leaves the engine for good (engine_abandon); CPU ends the process. */
 _Noreturn void bridge_finish_exhausted(enum bridge_exhausted what);
 
-/* The engine failed in the prelude's own code: the failure it recorded, or memory when it recorded none. */
+/* The engine failed in the prelude's own code: for the lack of stack or memory that it recorded; the process ends
+ * when it recorded none. */
 _Noreturn void bridge_finish_failed(void);
 
 #endif
