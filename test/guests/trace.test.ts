@@ -65,7 +65,7 @@ function startWorker(handlers: Parameters<WorkerBackend<WorkerConfinement>["star
       // The worker is killed and the tracer left to write down what it saw.
       kill: () => {
         const pid = worker();
-        return pid !== undefined && process.kill(pid, "SIGKILL");
+        return pid !== undefined && killed(pid);
       },
       reap: () => exit,
       cpuUs: () => {
@@ -86,6 +86,16 @@ function startWorker(handlers: Parameters<WorkerBackend<WorkerConfinement>["star
       },
     },
   };
+}
+
+/** False for a process that ended by itself since it was found, as a worker does after an exhausted budget. */
+function killed(pid: number): boolean {
+  try {
+    return process.kill(pid, "SIGKILL");
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ESRCH") return false;
+    throw error;
+  }
 }
 
 const backend: WorkerBackend<WorkerConfinement> = {
