@@ -12,9 +12,12 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   sandbox: ["native", "protocol"],
   pool: ["sandbox", "native", "protocol"],
   bundle: ["protocol"],
-  host: ["native", "protocol"],
+  manifest: ["protocol"],
+  host: ["native", "manifest", "protocol"],
+  journal: ["protocol"],
+  flows: ["manifest", "host", "journal", "bundle", "protocol"],
   prelude: ["protocol"],
-  flowcell: ["bundle", "host", "native", "pool", "sandbox", "protocol"],
+  flowcell: ["flows", "bundle", "journal", "host", "manifest", "native", "pool", "sandbox", "protocol"],
 };
 
 const importPattern = /(?:from\s+|import\s*\(\s*|import\s+)["']([^"']+)["']/g;

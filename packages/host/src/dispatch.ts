@@ -1,6 +1,8 @@
 /**
- * One host call from a worker to its handler and back. The pool's `onHostCall` calls it; it always answers and never
- * throws, whatever the script sent and whatever the handler does.
+ * One host call from a worker to its handler and back. What a run without a journal needs is `dispatch`; a journaled run
+ * takes the steps one by one, since it writes down what is about to happen in between: `readCall`, `noteCall`, `runCall`,
+ * and after a crash `recoverCall`. Each always answers and never throws, whatever the script sent and whatever a handler
+ * does.
  *
  * TRUST: the name and the arguments are a script's, perhaps a subverted engine's. Arguments are decoded within the run's
  * bounds, then checked by the row's schema; a handler sees nothing else.
@@ -8,23 +10,26 @@
  */
 
 import {
+  applyLocal,
+  type CallNote,
+  type CallOutcome,
   decodeValue,
+  type Effect,
   type EncodedValue,
   encodeValue,
   HostError,
-  type HostErrorData,
   hostErrorData,
   type Limits,
+  type LocalOperation,
+  type LocalTx,
+  type Recovery,
   ValueError,
   valueBounds,
+  type WaitCondition,
 } from "@flowcell/protocol";
 import type { CallContext, HostFunction, Registry } from "./registry.js";
 import { argumentProblem } from "./schema.js";
 import { thrownData } from "./thrown.js";
-
-export type CallOutcome =
-  | { readonly ok: true; readonly value: EncodedValue }
-  | { readonly ok: false; readonly error: HostErrorData };
 
 export interface IncomingCall {
   readonly position: number;
@@ -37,25 +42,136 @@ export interface IncomingCall {
 export interface DispatchOptions {
   readonly limits: Pick<Limits, "valueBytes" | "bodyBytes">;
   readonly clock: "real" | "virtual";
+  /** Where local effects go in a run without a journal. */
+  readonly local?: { readonly tx: LocalTx; readonly bytesMax: number };
 }
+
+/** A call whose arguments are what its row wants. */
+export interface ReadCall {
+  readonly row: HostFunction;
+  readonly args: readonly unknown[];
+  readonly effect: Effect;
+  /** For effect `local`. */
+  readonly local: LocalOperation | undefined;
+  /** For effect `wait`, when the row says what it waits for. */
+  readonly wait: WaitCondition | undefined;
+}
+
+export type ReadResult =
+  | { readonly ok: true; readonly call: ReadCall }
+  | { readonly ok: false; readonly outcome: CallOutcome };
+
+/** As JSON text; a note is for a size or a digest. */
+const noteCharsMax = 4096;
 
 export async function dispatch(
   registry: Registry,
   call: IncomingCall,
   options: DispatchOptions,
 ): Promise<CallOutcome> {
+  const read = await readCall(registry, call, options);
+  return read.ok ? await runCall(read.call, call, options) : read.outcome;
+}
+
+/** Finds the row and checks the arguments. */
+export async function readCall(
+  registry: Registry,
+  call: IncomingCall,
+  options: DispatchOptions,
+): Promise<ReadResult> {
   try {
     const row = registry.get(call.name);
     if (row === undefined) throw new HostError("not_found", `there is no host function ${call.name}`);
     const args = await readArguments(row, call, options);
-    const result = await runHandler(row, args, call, options);
+    const { effect, local, wait } = decide(row, args);
+    return { ok: true, call: { row, args, effect, local, wait } };
+  } catch (error) {
+    return { ok: false, outcome: failure(error) };
+  }
+}
+
+function decide(row: HostFunction, args: readonly unknown[]): Pick<ReadCall, "effect" | "local" | "wait"> {
+  try {
+    return { effect: row.effectOf(args), local: row.local?.(args), wait: row.wait?.(args) };
+  } catch (error) {
+    throw new HandlerFailure(error);
+  }
+}
+
+export type NoteResult =
+  | { readonly ok: true; readonly note: CallNote | null }
+  | { readonly ok: false; readonly outcome: CallOutcome };
+
+/** What is to be written down with the intent. A failure here is the call's outcome: nothing has happened yet. */
+export async function noteCall(
+  { row, args }: ReadCall,
+  call: IncomingCall,
+  options: DispatchOptions,
+): Promise<NoteResult> {
+  const { prepare } = row;
+  if (prepare === undefined) return { ok: true, note: null };
+  try {
+    const answer = await runHandler(row, call, options, (context) => prepare(args, context));
+    const note = answer as CallNote; // what `prepare` is declared to return; JSON below bounds it
+    if (JSON.stringify(note).length > noteCharsMax) {
+      throw new HostError("internal", `${row.name}: its note is longer than ${noteCharsMax} characters`);
+    }
+    return { ok: true, note };
+  } catch (error) {
+    return { ok: false, outcome: failure(error) };
+  }
+}
+
+/** Carries the call out. */
+export async function runCall(
+  { row, args, local }: ReadCall,
+  call: IncomingCall,
+  options: DispatchOptions,
+): Promise<CallOutcome> {
+  try {
+    if (local !== undefined) {
+      if (options.local === undefined)
+        throw new HostError("unavailable", `${row.name}: this run has no store`);
+      return applyLocal(options.local.tx, local, options.local.bytesMax);
+    }
+    const handler = row.call;
+    if (handler === undefined) {
+      throw new HostError("unavailable", `${row.name}: only the run of a flow can wait for this`);
+    }
+    const result = await runHandler(row, call, options, (context) => handler(args, context));
     return { ok: true, value: await writeResult(row, result, options) };
   } catch (error) {
-    return {
-      ok: false,
-      error: error instanceof HandlerFailure ? thrownData(error.thrown) : hostErrorData(error),
-    };
+    return failure(error);
   }
+}
+
+/** After a crash: what can be proven of a call that was started and has no outcome. A failure to find out proves nothing. */
+export async function recoverCall(
+  { row, args }: ReadCall,
+  note: CallNote | null,
+  call: IncomingCall,
+  options: DispatchOptions,
+): Promise<Recovery> {
+  const { recover } = row;
+  if (recover === undefined) return { state: "unknown" };
+  try {
+    const answer = await runHandler(row, call, options, (context) => recover(args, note, context));
+    const recovered = answer as Awaited<ReturnType<typeof recover>>; // what `recover` is declared to return
+    if (recovered.state !== "applied") return { state: recovered.state };
+    return {
+      state: "applied",
+      outcome: { ok: true, value: await writeResult(row, recovered.value, options) },
+    };
+  } catch {
+    return { state: "unknown" };
+  }
+}
+
+function failure(error: unknown): CallOutcome {
+  return {
+    ok: false,
+    error: error instanceof HandlerFailure ? thrownData(error.thrown) : hostErrorData(error),
+  };
 }
 
 async function readArguments(
@@ -100,9 +216,9 @@ function decodeArguments(
 /** The handler's answer, its deadline, or the end of the call, whichever is first. */
 async function runHandler(
   row: HostFunction,
-  args: readonly unknown[],
   call: IncomingCall,
   { clock }: DispatchOptions,
+  handler: (context: CallContext) => unknown,
 ): Promise<unknown> {
   if (call.signal.aborted) throw cancelled(row);
   const { wallMs } = row.limits;
@@ -110,7 +226,7 @@ async function runHandler(
   const controller = wallMs === undefined ? undefined : new AbortController();
   const { name, position, idempotencyKey } = call;
   const signal = controller?.signal ?? call.signal;
-  const answer = invoke(row, args, { name, position, idempotencyKey, signal, clock });
+  const answer = invoke(handler, { name, position, idempotencyKey, signal, clock });
   if (!(answer instanceof Promise)) return answer;
   return await raceWithEnd(row, answer, call.signal, controller);
 }
@@ -149,12 +265,12 @@ function cancelled(row: HostFunction): HostError {
 }
 
 /** Tells what a handler threw from what this file throws: only the first may be shown as the function's own error. */
-function invoke(row: HostFunction, args: readonly unknown[], context: CallContext): unknown {
+function invoke(handler: (context: CallContext) => unknown, context: CallContext): unknown {
   const failure = (thrown: unknown): never => {
     throw new HandlerFailure(thrown);
   };
   try {
-    const answer = row.call(args, context);
+    const answer = handler(context);
     // Promise.resolve: a handler may return any thenable.
     return isThenable(answer) ? Promise.resolve(answer).catch(failure) : answer;
   } catch (error) {

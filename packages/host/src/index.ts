@@ -3,18 +3,35 @@
 import type { HostFunction } from "./registry.js";
 import { sleep } from "./sleep.js";
 
-export { HostError, type HostErrorCode, type HostErrorOptions } from "@flowcell/protocol";
-export { type CallOutcome, type DispatchOptions, dispatch, type IncomingCall } from "./dispatch.js";
+export {
+  type CallOutcome,
+  type Effect,
+  effects,
+  HostError,
+  type HostErrorCode,
+  type HostErrorOptions,
+} from "@flowcell/protocol";
+export {
+  type DispatchOptions,
+  dispatch,
+  type IncomingCall,
+  type NoteResult,
+  noteCall,
+  type ReadCall,
+  type ReadResult,
+  readCall,
+  recoverCall,
+  runCall,
+} from "./dispatch.js";
 export {
   type CallContext,
   createRegistry,
   defineHostFunction,
-  type Effect,
-  effects,
   type HostFunction,
   type HostFunctionDefinition,
   HostFunctionError,
   type HostFunctionLimits,
+  type RecoveredResult,
   type Registry,
 } from "./registry.js";
 export type { Schema, SchemaIssue, SchemaResult } from "./schema.js";

@@ -11,7 +11,7 @@ import {
 const whole: HostFunctionDefinition<readonly [string], number> = {
   name: "kv.get",
   doc: "Reads a value.",
-  effect: "local",
+  effect: "read",
   grant: "kv",
   input: z.tuple([z.string()]),
   handler: ([key]) => key.length,
@@ -27,7 +27,7 @@ describe("defineHostFunction", () => {
   test("takes a whole row", () => {
     expect(defineHostFunction(whole)).toMatchObject({
       name: "kv.get",
-      effect: "local",
+      effect: "read",
       grant: "kv",
       limits: {},
     });
@@ -84,6 +84,20 @@ describe("defineHostFunction", () => {
     ["no doc", { doc: "" }, "needs a doc"],
     ["no grant", { grant: undefined }, "needs a grant"],
     ["no handler", { handler: undefined }, "needs a handler"],
+    ["a local effect without its operation", { effect: "local" }, "needs local"],
+    ["an operation without the local effect", { local: () => ({ kind: "kv.get", key: "a" }) }, "needs local"],
+    [
+      "a handler that nothing would call",
+      { effect: "local", local: () => ({ kind: "kv.get", key: "a" }) },
+      "which nothing would call",
+    ],
+    ["a wait that is none", { wait: () => ({ kind: "time", waitMs: 1 }) }, 'effect is not "wait"'],
+    [
+      "a recovery of what may be repeated",
+      { recover: () => ({ state: "unknown" }) },
+      "has prepare or recover",
+    ],
+    ["a recover that is no function", { effect: "once", recover: 1 }, "recover that is no function"],
   ])("refuses a row with %s", (_what, change, text) => {
     expect(define(change)).toThrow(text);
   });

@@ -21,7 +21,9 @@ export const sleep: HostFunction = defineHostFunction({
   doc: "Waits the given number of milliseconds (0 to a day). No result.",
   effect: "wait",
   grant: null,
+  signature: "(ms: number): Promise<void>",
   input: z.tuple([milliseconds]),
+  wait: ([ms]) => ({ kind: "time", waitMs: ms }),
   handler: ([ms], context) => (context.clock === "virtual" ? undefined : wait(ms, context)),
 });
 

@@ -1,5 +1,6 @@
 // One activation against a fake worker: host calls, time, limits, misconduct, and what the result says.
 
+import type { CallOutcome } from "@flowcell/protocol";
 import { HostError, type HostErrorData, messageType } from "@flowcell/protocol";
 import { afterEach, describe, expect, it } from "vitest";
 import { Pool } from "./pool.js";
@@ -17,7 +18,7 @@ import {
   refused,
 } from "./testing/fake-worker.js";
 import { epochMs, json, ok, outcome, testLimits, testRequest, track } from "./testing/requests.js";
-import type { ActivationRequest, CallOutcome, HostCall } from "./types.js";
+import type { ActivationRequest, HostCall } from "./types.js";
 
 const open: Pool<FakeConfinement>[] = [];
 const flow = "a";

@@ -14,6 +14,7 @@
  */
 import {
   activateHeader,
+  type CallOutcome,
   decodeUsageReport,
   deliverHeader,
   type EncodedValue,
@@ -39,7 +40,6 @@ import type {
   ActivationError,
   ActivationRequest,
   ActivationResult,
-  CallOutcome,
   CallRecord,
   ConsoleLine,
   Verdict,

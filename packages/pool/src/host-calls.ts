@@ -10,6 +10,7 @@
  */
 import { randomUUID } from "node:crypto";
 import {
+  type CallOutcome,
   type EncodedValue,
   type Frame,
   HostError,
@@ -24,7 +25,7 @@ import {
   valueAttachmentsMost,
 } from "@flowcell/protocol";
 import type { Clock } from "./clock.js";
-import type { ActivationRequest, CallOutcome, CallRecord, CallState, HostCall } from "./types.js";
+import type { ActivationRequest, CallRecord, CallState, HostCall } from "./types.js";
 import { isLongerThan, milliseconds, ownedValue, sizeOfValue, sumOfBytes } from "./values.js";
 import { Violation } from "./violation.js";
 

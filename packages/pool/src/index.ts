@@ -14,7 +14,6 @@ export type {
   ActivationError,
   ActivationRequest,
   ActivationResult,
-  CallOutcome,
   CallRecord,
   CallState,
   ConsoleLine,

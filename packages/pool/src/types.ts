@@ -6,19 +6,14 @@
  * `value`, `logs` and the texts of a script's error are a script's own.
  */
 import type {
+  CallOutcome,
   ConsoleLevel,
   EncodedValue,
-  HostErrorData,
   Limits,
   ScriptErrorData,
   Status,
   WarningData,
 } from "@flowcell/protocol";
-
-/** What a host call ended with. */
-export type CallOutcome =
-  | { readonly ok: true; readonly value: EncodedValue }
-  | { readonly ok: false; readonly error: HostErrorData };
 
 /** One host call as its handler sees it. */
 export interface HostCall {

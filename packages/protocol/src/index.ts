@@ -15,6 +15,14 @@ export {
   type UsageReport,
   usageReportTable,
 } from "./activation.js";
+export {
+  type CallNote,
+  type CallOutcome,
+  type Effect,
+  effects,
+  type Recovery,
+  type WaitCondition,
+} from "./effect.js";
 export { encodeFrame, Frame, FrameDecoder, type FrameSpec, phaseBits } from "./frame.js";
 export {
   type ActivateHeader,
@@ -70,6 +78,7 @@ export {
   parseLimits,
   profileLimits,
 } from "./limits.js";
+export { applyLocal, type LocalOperation, type LocalTx, localBytes } from "./local.js";
 export {
   activateBudgetBytes,
   attachmentHeaderBytes,

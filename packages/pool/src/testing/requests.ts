@@ -1,6 +1,8 @@
 /** Requests for unit tests of the pool. */
+
+import type { CallOutcome } from "@flowcell/protocol";
 import { type EncodedValue, type Limits, profileLimits } from "@flowcell/protocol";
-import type { ActivationRequest, ActivationResult, CallOutcome } from "../types.js";
+import type { ActivationRequest, ActivationResult } from "../types.js";
 
 export const testLimits: Limits = {
   ...profileLimits("flow"),
