@@ -1,2 +1,36 @@
-/** Nothing yet. */
-export {};
+/** The journal: what a store keeps and promises, and the stores that are there. */
+
+export {
+  type AuditRow,
+  type CallRow,
+  type Delivery,
+  type Fence,
+  type FlowRow,
+  type FreeOperation,
+  type LogRow,
+  type NewCall,
+  type NewRun,
+  type NewVersion,
+  type OpenWait,
+  type Operation,
+  type OperationResult,
+  type QuarantineRow,
+  type Retention,
+  type RunHistory,
+  type RunOperation,
+  type RunPatch,
+  type RunProgress,
+  type RunQuery,
+  type RunRow,
+  type RunState,
+  type Store,
+  StoreFailure,
+  StoreHeld,
+  type StoreStats,
+  StoreUnreadable,
+  type Trigger,
+  type Unit,
+  type UnitResult,
+  type VersionRow,
+  type VersionState,
+} from "./store.js";
