@@ -1,6 +1,13 @@
 /** The journal: what a store keeps and promises, and the stores that are there. */
 
 export {
+  type RecoveryAction,
+  type RecoveryKind,
+  type RecoveryRow,
+  recoveryOf,
+  recoveryTable,
+} from "./recovery.js";
+export {
   type AuditRow,
   type CallRow,
   type Delivery,
