@@ -91,6 +91,12 @@ export interface RunProgress {
   readonly heapPeakBytes: number;
   /** Of the engine that recorded the history; null before the first activation. */
   readonly fingerprint: string | null;
+  /**
+   * How many deliveries there were when the script ended, and how it ended, while effects that were begun are waited for;
+   * deliveries after that are on record only. Null before, and when there was nothing to wait for.
+   */
+  readonly endOrder: number | null;
+  readonly endStatus: Status | null;
   readonly result: EncodedValue | null;
   /** The error as callers get it, JSON text; null when there is none. */
   readonly errorJson: string | null;
