@@ -1,6 +1,14 @@
 // The native seam: launching workers and asking the kernel, through the launcher library. Imported by pool and sandbox.
 // Importing it loads no native code; the first call does.
 
+export {
+  Descriptor,
+  FileCallError,
+  FileCalls,
+  type FileFacts,
+  type FileKind,
+  type ListedEntry,
+} from "./files.js";
 export { type Answer, type HardLimit, type HostFacts, hostFacts } from "./host-facts.js";
 export {
   closeFd,
