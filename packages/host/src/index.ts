@@ -23,6 +23,8 @@ export {
   recoverCall,
   runCall,
 } from "./dispatch.js";
+export { createFetchFunction, type FetchOptions } from "./fetch/fetch-function.js";
+export { type FetchLimits, fetchLimits } from "./fetch/limits.js";
 export {
   type CallContext,
   createRegistry,
