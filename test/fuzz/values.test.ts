@@ -180,7 +180,7 @@ const headers: readonly (readonly [(header: ReturnType<typeof untrusted<string>>
   [parseHostCall, '{"position":1,"name":"sleep"}'],
   [parseCancelCall, '{"position":1}'],
   [parseConsole, '{"seq":0,"level":"log","timeMs":1,"text":"x"}'],
-  [parseBlocked, '{"nextTimerAt":null,"openCalls":1}'],
+  [parseBlocked, '{"nextTimerAt":null,"openCalls":1,"delivered":0}'],
   [parseFinished, '{"status":"completed","warnings":[{"code":"a","message":"b"}],"hostCalls":1}'],
   [
     parseFinished,

@@ -219,7 +219,7 @@ static void flood(const char *what) {
       host_call(n, "never", "[]");
       send_text(CANCEL_CALL, "{\"position\":%u}", n);
     } else {
-      send_text(BLOCKED, "{\"nextTimerAt\":null,\"openCalls\":0}");
+      send_text(BLOCKED, "{\"nextTimerAt\":null,\"openCalls\":0,\"delivered\":0}");
     }
   }
 }
@@ -307,8 +307,9 @@ static bool run_command(const char *command) {
   else if (strcmp(word, "await") == 0) read_frame(&outcome, false);
   else if (strcmp(word, "log") == 0) send_text(CONSOLE, "{\"seq\":0,\"level\":\"log\",\"timeMs\":0,\"text\":\"%s\"}", rest);
   else if (strcmp(word, "blocked") == 0) {
-    if (sscanf(rest, "%63s %u", name, &number) < 2) die("blocked wants TIME|null OPEN");
-    send_text(BLOCKED, "{\"nextTimerAt\":%s,\"openCalls\":%u}", name, number);
+    unsigned delivered = 0;
+    if (sscanf(rest, "%63s %u %u", name, &number, &delivered) < 2) die("blocked wants TIME|null OPEN [DELIVERED]");
+    send_text(BLOCKED, "{\"nextTimerAt\":%s,\"openCalls\":%u,\"delivered\":%u}", name, number, delivered);
   } else if (strcmp(word, "flood") == 0) flood(rest);
   else if (strcmp(word, "occupy") == 0) occupy((size_t)atol(rest) << 20);
   else if (strcmp(word, "spin") == 0) burn_ms(*rest == 0 ? -1 : atol(rest));

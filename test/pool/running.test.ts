@@ -121,7 +121,11 @@ describe("misconduct", () => {
       "violation/protocol",
     ],
     ["an unknown type", "frame 9 0 {}\npause", "violation/protocol"],
-    ["unknown flags", 'frame 5 2 {"nextTimerAt":null,"openCalls":0}\npause', "violation/protocol"],
+    [
+      "unknown flags",
+      'frame 5 2 {"nextTimerAt":null,"openCalls":0,"delivered":0}\npause',
+      "violation/protocol",
+    ],
     ["an oversized length", "raw ffffff7f0200000000000000\npause", "violation/protocol"],
     ["a frame that contradicts itself", "raw 080000000200000005000000\npause", "violation/protocol"],
     ["bytes that are no UTF-8", "raw 0a0000000500000002000000c080\npause", "violation/protocol"],

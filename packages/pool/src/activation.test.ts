@@ -312,13 +312,13 @@ describe("time", () => {
     const { worker, clock } = await begin({ onHostCall });
     worker.send(blocked(epochMs + 5000, 0));
     expect(worker.last).toMatchObject({ kind: "deliver", header: { kind: "timer", clock: epochMs + 5000 } });
-    worker.send(hostCall(0, "slow"), blocked(epochMs + 9000, 1));
+    worker.send(hostCall(0, "slow"), blocked(epochMs + 9000, 1, 1));
     clock.advance(100);
     expect(delivered(worker).length).toBe(1);
     at(0).answer(ok(1));
     await ticks();
     expect(worker.last).toMatchObject({ header: { kind: "call", clock: epochMs + 5000 } });
-    worker.send(blocked(epochMs + 9000, 0));
+    worker.send(blocked(epochMs + 9000, 0, 2));
     expect(worker.last).toMatchObject({ header: { kind: "timer", clock: epochMs + 9000 } });
   });
 
@@ -330,13 +330,13 @@ describe("time", () => {
     at(0).answer(ok(1));
     await ticks();
     expect(worker.last).toMatchObject({ header: { kind: "call", clock: epochMs + 400 } });
-    worker.send(blocked(epochMs + 1000, 0));
+    worker.send(blocked(epochMs + 1000, 0, 1));
     clock.advance(599);
     expect(delivered(worker).length).toBe(1);
     clock.advance(1);
     await ticks();
     expect(worker.last).toMatchObject({ header: { kind: "timer", clock: epochMs + 1000 } });
-    worker.send(blocked(epochMs + 1000, 0));
+    worker.send(blocked(epochMs + 1000, 0, 2));
     expect(delivered(worker).length).toBe(3);
   });
 
@@ -348,7 +348,7 @@ describe("time", () => {
     at(0).answer(ok(1));
     await ticks();
     expect(delivered(worker).map(({ header }) => header.kind)).toEqual(["call"]);
-    worker.send(hostCall(1, "slow"), blocked(epochMs + 50, 1));
+    worker.send(hostCall(1, "slow"), blocked(epochMs + 50, 1, 1));
     at(1).answer(ok(2));
     await ticks();
     clock.advance(0);
@@ -598,6 +598,16 @@ describe("misconduct while running", () => {
       "Blocked twice with nothing in between",
       "violation/unexpected_message",
       (w) => w.send(hostCall(0, "slow"), blocked(null, 1), blocked(null, 1)),
+    ],
+    [
+      "Blocked after more deliveries than there were",
+      "violation/unexpected_message",
+      (w) => w.send(hostCall(0, "slow"), blocked(null, 1, 1)),
+    ],
+    [
+      "Blocked with a call that nobody made",
+      "violation/unexpected_message",
+      (w) => w.send(hostCall(0, "slow"), blocked(null, 2)),
     ],
     ["a second Welcome", "violation/unexpected_message", (w) => w.welcome()],
     ["a message of the parent", "violation/protocol", (w) => w.send(plain(messageType.Deliver, {}))],

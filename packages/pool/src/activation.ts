@@ -42,6 +42,7 @@ import type {
   ActivationResult,
   CallRecord,
   ConsoleLine,
+  DrivenActivation,
   Verdict,
 } from "./types.js";
 import { milliseconds, ownedValue } from "./values.js";
@@ -119,6 +120,12 @@ export class Activation<Confinement> implements Waiter {
   #blocked = false;
   /** Blocked messages that may still come: one to begin with, and one for each Deliver. */
   #blockedLeft = 1;
+  /** Deliver messages sent. */
+  #delivered = 0;
+  /** CPU time allowed from #cpuFromUs on. */
+  #cpuAllowedMs = 0;
+  /** Where the CPU budget that holds now begins. */
+  #cpuFromUs = 0;
 
   #calls: HostCalls | null = null;
   #log: ConsoleLog | null = null;
@@ -212,19 +219,10 @@ export class Activation<Confinement> implements Waiter {
     this.#state = "running";
     this.#started = true;
     this.#startedAt = this.#clock.monotonicMs();
+    this.#cpuAllowedMs = limits.cpuMs + (request.replayCpuMs ?? 0);
     this.#wallAt = this.#startedAt + limits.wallMs;
-    this.#cpuStartUs = port.cpuUs() ?? 0;
-    this.#cpuCheckAt = this.#startedAt + limits.cpuMs + cpuGraceMs;
-    let budget = budgetBytes.get(limits);
-    if (budget === undefined) {
-      budget = encodeActivateBudget({
-        cpuBudgetUs: limits.cpuMs * 1000,
-        heapBytes: limits.heapBytes,
-        stackBytes: limits.stackBytes,
-        resultBytes: limits.resultBytes,
-      });
-      budgetBytes.set(limits, budget);
-    }
+    this.#cpuStartUs = this.#cpuFromUs = port.cpuUs() ?? 0;
+    this.#cpuCheckAt = this.#startedAt + this.#cpuAllowedMs + cpuGraceMs;
     const frame = encodeFrame({
       type: messageType.Activate,
       header: activateHeader({
@@ -236,10 +234,63 @@ export class Activation<Confinement> implements Waiter {
         codeGeneration: request.codeGeneration ?? true,
       }),
       value: request.input,
-      attachments: [budget, script],
+      attachments: [this.#budget(), script],
     });
     this.#post(frame);
     this.#schedule();
+    this.#tellDriver();
+  }
+
+  #tellDriver(): void {
+    try {
+      this.request.driver?.begun(this.#driven());
+    } catch {
+      this.condemn({
+        status: "internal",
+        reason: "bug",
+        message: "the driver failed when the activation began",
+      });
+    }
+  }
+
+  #budget(): Buffer {
+    const { limits, replayCpuMs } = this.request;
+    const kept = replayCpuMs === undefined ? budgetBytes.get(limits) : undefined;
+    if (kept !== undefined) return kept;
+    const budget = encodeActivateBudget({
+      cpuBudgetUs: this.#cpuAllowedMs * 1000,
+      heapBytes: limits.heapBytes,
+      stackBytes: limits.stackBytes,
+      resultBytes: limits.resultBytes,
+    });
+    if (replayCpuMs === undefined) budgetBytes.set(limits, budget);
+    return budget;
+  }
+
+  #driven(): DrivenActivation {
+    const setClock = (guestClockMs: number): void => {
+      this.#guestClock = Math.max(this.#guestClock, guestClockMs);
+    };
+    return {
+      deliver: (position, outcome, guestClockMs) => {
+        if (this.#state !== "running") return;
+        setClock(guestClockMs);
+        this.#hostCalls().answer(position, outcome);
+      },
+      fireTimer: (guestClockMs) => {
+        if (this.#state !== "running") return;
+        setClock(guestClockMs);
+        this.#sendTimer();
+      },
+      frontier: () => {
+        if (this.#state !== "running") return;
+        this.#cpuFromUs = this.#port?.cpuUs() ?? this.#cpuFromUs;
+        this.#cpuAllowedMs = this.request.limits.cpuMs;
+        this.#cpuCheckAt = this.#clock.monotonicMs() + this.#cpuLeftMs();
+        this.#schedule();
+      },
+      end: (verdict) => this.condemn(verdict),
+    };
   }
 
   // --------------------------------------------------------------------------------------------------------- worker's events
@@ -357,13 +408,21 @@ export class Activation<Confinement> implements Waiter {
   }
 
   #blockedMessage(frame: Frame): void {
-    const { nextTimerAt, openCalls } = parseBlocked(frame.text);
+    const { nextTimerAt, openCalls, delivered } = parseBlocked(frame.text);
     this.#blockedLeft -= 1;
     if (this.#blockedLeft < 0)
       throw new Violation("unexpected_message", "Blocked again although nothing was delivered");
-    // It was sent before the worker saw an outcome that is on its way: another message follows that one.
-    if (openCalls > (this.#calls?.open ?? 0)) return;
+    // It was sent before the worker saw what is on its way: another message follows that.
+    if (delivered < this.#delivered) return;
+    if (delivered > this.#delivered || openCalls !== (this.#calls?.open ?? 0))
+      throw new Violation("unexpected_message", "Blocked with other calls than those that are open");
     this.#blocked = true;
+    const { driver } = this.request;
+    if (driver !== undefined) {
+      driver.blocked({ nextTimerAt, openCalls });
+      this.#schedule();
+      return;
+    }
     this.#timerAt = Number.POSITIVE_INFINITY;
     if (nextTimerAt !== null) this.#awaitTimer(nextTimerAt, openCalls);
     this.#schedule();
@@ -395,6 +454,10 @@ export class Activation<Confinement> implements Waiter {
     this.#timerAt = Number.POSITIVE_INFINITY;
     // Never before the time that the timer waits for, whatever rounding says.
     this.#guestClock = Math.max(this.#clockNow(), this.#timerGuestAt);
+    this.#sendTimer();
+  }
+
+  #sendTimer(): void {
     const { activations } = this.#port ?? unreachable();
     const header = deliverHeader({ activation: activations, kind: "timer", clock: this.#guestClock });
     this.#deliver(encodeFrame({ type: messageType.Deliver, header }));
@@ -402,6 +465,7 @@ export class Activation<Confinement> implements Waiter {
 
   #deliver(frame: Buffer): void {
     this.#blockedLeft += 1;
+    this.#delivered += 1;
     this.#post(frame);
     this.#resume();
   }
@@ -426,14 +490,13 @@ export class Activation<Confinement> implements Waiter {
 
   /** CPU time in milliseconds until the parent kills; a process with one thread needs at least as long on the wall. */
   #cpuLeftMs(): number {
-    const used = ((this.#port?.cpuUs() ?? this.#cpuStartUs) - this.#cpuStartUs) / 1000;
-    return Math.max(1, this.request.limits.cpuMs + cpuGraceMs - used);
+    const used = ((this.#port?.cpuUs() ?? this.#cpuFromUs) - this.#cpuFromUs) / 1000;
+    return Math.max(1, this.#cpuAllowedMs + cpuGraceMs - used);
   }
 
   #cpuExhausted(now: number): boolean {
-    const { cpuMs } = this.request.limits;
-    const usedMs = ((this.#port?.cpuUs() ?? this.#cpuStartUs) - this.#cpuStartUs) / 1000;
-    const left = cpuMs + cpuGraceMs - usedMs;
+    const usedMs = ((this.#port?.cpuUs() ?? this.#cpuFromUs) - this.#cpuFromUs) / 1000;
+    const left = this.#cpuAllowedMs + cpuGraceMs - usedMs;
     if (left <= 0) {
       this.condemn(cpuExceeded(this.request.limits, usedMs));
       return true;
@@ -518,6 +581,7 @@ export class Activation<Confinement> implements Waiter {
         bytesIn: this.#bytesIn,
         bytesOut: this.#bytesOut,
         queuedMs: milliseconds(this.#startedAt - this.enqueuedAt),
+        replayCpuMs: Math.max(0, this.#cpuFromUs - this.#cpuStartUs) / 1000,
       },
       calls: this.#calls?.records() ?? noCalls,
       started: this.#started,

@@ -148,9 +148,14 @@ export class HostCalls {
     this.#calls.set(position, call);
     this.#nextPosition = position + 1;
     this.#open += 1;
+    const { driver } = this.#request;
+    if (driver !== undefined) {
+      driver.called({ position, name, args });
+      return;
+    }
     let answer: Promise<CallOutcome> | CallOutcome;
     try {
-      answer = this.#request.onHostCall(new HandlerCall(call, args, this));
+      answer = this.#request.onHostCall?.(new HandlerCall(call, args, this)) ?? failed(undefined);
     } catch (thrown) {
       this.#settle(call, failed(thrown));
       return;
@@ -174,7 +179,16 @@ export class HostCalls {
     }
     call.cancelled = true;
     // An outcome may be on its way already.
-    if (call.state === "open") call.abort("the script cancelled the call");
+    if (call.state !== "open") return;
+    if (this.#request.driver === undefined) call.abort("the script cancelled the call");
+    else this.#request.driver.callCancelled(position);
+  }
+
+  /** The driver's outcome of an open call. */
+  answer(position: number, outcome: CallOutcome): void {
+    const call = this.#calls.get(position);
+    if (call?.state !== "open") throw new Error(`the driver answered call ${position}, which is not open`);
+    this.#settle(call, outcome);
   }
 
   /** The activation has ended: what is open may or may not have happened. */

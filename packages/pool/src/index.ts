@@ -11,12 +11,15 @@ export type { FlowDeaths } from "./counters.js";
 export { Pool } from "./pool.js";
 export type { PoolEvent, PoolHealth, PoolOptions } from "./pool-options.js";
 export type {
+  ActivationDriver,
   ActivationError,
   ActivationRequest,
   ActivationResult,
   CallRecord,
   CallState,
   ConsoleLine,
+  DrivenActivation,
+  DrivenCall,
   HostCall,
   Usage,
 } from "./types.js";

@@ -9,6 +9,8 @@ import type { ActivationRequest, Verdict } from "./types.js";
 
 export const flowCharsMax = 256;
 const seedBytes = 32;
+/** As much as limits.cpuMs can be. */
+const replayCpuMsMost = 3_600_000;
 // ECMAScript's largest time value.
 const timeMost = 8.64e15;
 
@@ -35,6 +37,8 @@ export function requestProblem(request: ActivationRequest): Verdict | null {
   if (!(Math.abs(clock.epochMs) <= timeMost)) {
     return problem("request", "clock.epochMs must be milliseconds since 1970, within the range of Date");
   }
+  const driverProblem = wayProblem(request);
+  if (driverProblem !== null) return problem("request", driverProblem);
   if (queueDeadlineMs !== undefined && !(queueDeadlineMs >= 0)) {
     return problem("request", `queueDeadlineMs must be 0 or more milliseconds, not ${queueDeadlineMs}`);
   }
@@ -54,6 +58,17 @@ export function requestProblem(request: ActivationRequest): Verdict | null {
   }
   if (input.attachments.length > 0) return attachmentsProblem(input.attachments, limits);
   return null;
+}
+
+/** Who answers calls and moves the clock. */
+function wayProblem({ clock, driver, onHostCall, replayCpuMs }: ActivationRequest): string | null {
+  if ((driver === undefined) === (onHostCall === undefined)) return "give either onHostCall or driver";
+  if ((driver === undefined) === (clock.mode === "driven"))
+    return 'clock.mode must be "driven" with a driver only';
+  if (replayCpuMs === undefined) return null;
+  return driver !== undefined && replayCpuMs >= 0 && replayCpuMs <= replayCpuMsMost
+    ? null
+    : `replayCpuMs must be 0 to ${replayCpuMsMost} milliseconds, and needs a driver`;
 }
 
 function attachmentsProblem(attachments: readonly Uint8Array[], limits: Limits): Verdict | null {

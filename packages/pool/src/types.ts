@@ -38,6 +38,41 @@ export interface ConsoleLine {
   readonly text: string;
 }
 
+/** A host call as a driver sees it. */
+export interface DrivenCall {
+  readonly position: number;
+  /** One of the request's `names`. */
+  readonly name: string;
+  /** An array of the positional arguments, still encoded. TRUST: a script chose it; decode it with bounds. */
+  readonly args: EncodedValue;
+}
+
+/** What a driver may do with a running activation. Every method does nothing once the activation has ended. */
+export interface DrivenActivation {
+  /** Answers an open call and sets the guest's clock (epoch milliseconds, never back). Throws for a call that is not open. */
+  deliver(position: number, outcome: CallOutcome, guestClockMs: number): void;
+  /** Lets the guest's earliest timer fire, if it is due by this clock. */
+  fireTimer(guestClockMs: number): void;
+  /** What is recorded has been replayed: from here on the CPU budget is `limits.cpuMs` alone. */
+  frontier(): void;
+  /** Kills the worker; the activation ends with this verdict. */
+  end(verdict: Pick<Verdict, "status" | "reason" | "message">): void;
+}
+
+/**
+ * Decides what happens in an activation, in place of `onHostCall` and the pool's own clock: who writes down what is delivered
+ * before it is delivered needs to say when. What a driver throws ends the activation as `internal`.
+ */
+export interface ActivationDriver {
+  /** The script was given to a worker. */
+  begun(activation: DrivenActivation): void;
+  called(call: DrivenCall): void;
+  /** The script cancelled an open call; it stays open until it is answered. */
+  callCancelled(position: number): void;
+  /** Nothing can run until something is delivered; everything that was delivered has been taken. */
+  blocked(state: { readonly nextTimerAt: number | null; readonly openCalls: number }): void;
+}
+
 export interface ActivationRequest {
   /** Whose script it is. A worker serves one flow in its whole life. At most 256 characters. */
   readonly flow: string;
@@ -51,8 +86,11 @@ export interface ActivationRequest {
   readonly clock: {
     /** Where the guest's clock starts. */
     readonly epochMs: number;
-    /** `real`: timers wait and the clock follows the wall. `virtual`: timers are due at once when no call is open. */
-    readonly mode: "real" | "virtual";
+    /**
+     * `real`: timers wait and the clock follows the wall. `virtual`: timers are due at once when no call is open. `driven`:
+     * the driver moves it; needs one.
+     */
+    readonly mode: "real" | "virtual" | "driven";
   };
   /** 32 bytes that seed the guest's random numbers. */
   readonly seed: Uint8Array;
@@ -70,9 +108,12 @@ export interface ActivationRequest {
   readonly callKeyPrefix?: string;
   /**
    * Answers a host call. What it throws or rejects with reaches the script as `internal` without its text, unless it is a
-   * HostError. It is called once per position; what it answers after the activation ended is dropped.
+   * HostError. It is called once per position; what it answers after the activation ended is dropped. Either this or `driver`.
    */
-  onHostCall(call: HostCall): Promise<CallOutcome> | CallOutcome;
+  onHostCall?(call: HostCall): Promise<CallOutcome> | CallOutcome;
+  readonly driver?: ActivationDriver;
+  /** CPU time for a replay, beside `limits.cpuMs`, until the driver says `frontier`. */
+  readonly replayCpuMs?: number;
   /** Each line as it comes. What it throws ends the activation as `internal`. */
   onConsole?(line: ConsoleLine): void;
 }
@@ -121,6 +162,8 @@ export interface Usage {
   readonly bytesIn: number;
   readonly bytesOut: number;
   readonly queuedMs: number;
+  /** How much of `cpuMs` came before the driver said `frontier`; 0 without one. */
+  readonly replayCpuMs: number;
 }
 
 export interface ActivationResult<Confinement> {

@@ -45,6 +45,8 @@ let outcome: Outcome = "pending";
 let result: unknown;
 let failure: "memory" | "stack" | undefined;
 let input: unknown;
+/** Deliver messages applied. */
+let delivered = 0;
 
 interface ActivateHeader extends ActivationFacts {
   readonly names: readonly string[];
@@ -143,6 +145,7 @@ export function deliver(text: string, attachments: ArrayBuffer | undefined, deva
   const header = JSONParse(end < 0 ? text : StringPrototypeSlice(text, 0, end)) as DeliverHeader;
   // An outcome for the activation before this one may still have been in the pipe.
   if (header.activation !== activation) return;
+  delivered++;
   moveClock(header.clock);
   if (header.kind === "timer") {
     fireDueTimer();
@@ -184,7 +187,8 @@ export function idle(memoryRefused: boolean): void {
     if (memoryRefused) finishWithBudget("memory", 0, 0);
     else finishWithError("deadlock", ownErrorJson("Error", deadlockMessage));
   } else {
-    sendBlocked(`{"nextTimerAt":${timer === undefined ? "null" : timer},"openCalls":${callsOpen}}`);
+    const next = timer === undefined ? "null" : timer;
+    sendBlocked(`{"nextTimerAt":${next},"openCalls":${callsOpen},"delivered":${delivered}}`);
   }
 }
 

@@ -108,7 +108,7 @@ describe("timers", () => {
     });
     expect(guest.frames.at(-1)).toMatchObject({
       name: "blocked",
-      text: `{"nextTimerAt":${clock + 250},"openCalls":1}`,
+      text: `{"nextTimerAt":${clock + 250},"openCalls":1,"delivered":0}`,
     });
   });
 

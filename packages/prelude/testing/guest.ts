@@ -44,6 +44,7 @@ export interface RunOptions {
 export interface BlockedHeader {
   readonly nextTimerAt: number | null;
   readonly openCalls: number;
+  readonly delivered: number;
 }
 
 export const defaultLimits = {

@@ -126,14 +126,16 @@ const messages: { readonly [name: string]: Parsed } = {
   Blocked: {
     parse: parseBlocked,
     good: [
-      { nextTimerAt: null, openCalls: 1 },
-      { nextTimerAt: 5.5, openCalls: 0 },
+      { nextTimerAt: null, openCalls: 1, delivered: 0 },
+      { nextTimerAt: 5.5, openCalls: 0, delivered: 12 },
     ],
     wrong: [
       { nextTimerAt: "1" },
       { nextTimerAt: 1e16 },
       { openCalls: -1 },
       { openCalls: null },
+      { delivered: -1 },
+      { delivered: "0" },
       { extra: 0 },
     ],
   },

@@ -42,6 +42,8 @@ export interface BlockedHeader {
   /** The guest's clock, epoch milliseconds; null when no timer is set. */
   readonly nextTimerAt: number | null;
   readonly openCalls: number;
+  /** Deliver messages of this activation that were applied before: tells whether one is still on its way. */
+  readonly delivered: number;
 }
 
 /** What a script threw, as text. `stack` may be empty; positions in it are the bundle's. */
@@ -169,6 +171,7 @@ type Fields = {
     | "nextTimerAt"
     | "ok"
     | "openCalls"
+    | "delivered"
     | "outputBytes"
     | "position"
     | "reason"
@@ -337,19 +340,22 @@ export function parseConsole(header: Untrusted<string>): ConsoleHeader {
   });
 }
 
-const plainBlocked = /^\{"nextTimerAt":null,"openCalls":(0|[1-9][0-9]{0,8})\}$/;
+const plainBlocked =
+  /^\{"nextTimerAt":null,"openCalls":(0|[1-9][0-9]{0,8}),"delivered":(0|[1-9][0-9]{0,8})\}$/;
 
 export function parseBlocked(header: Untrusted<string>): BlockedHeader {
   return verify(header, (text) => {
     const plain = plainBlocked.exec(text);
-    if (plain !== null) return { nextTimerAt: null, openCalls: Number(plain[1]) };
+    if (plain !== null)
+      return { nextTimerAt: null, openCalls: Number(plain[1]), delivered: Number(plain[2]) };
     const reader = readers.Blocked;
     const fields = reader.parse(text);
-    reader.only(fields, ["nextTimerAt", "openCalls"], [], "");
+    reader.only(fields, ["nextTimerAt", "openCalls", "delivered"], [], "");
     const next = fields.nextTimerAt;
     return {
       nextTimerAt: next === null ? null : reader.time(next, "nextTimerAt"),
       openCalls: reader.whole(fields.openCalls, positionMost, "openCalls"),
+      delivered: reader.whole(fields.delivered, positionMost, "delivered"),
     };
   });
 }

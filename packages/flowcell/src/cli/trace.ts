@@ -6,7 +6,7 @@
 import type { Script } from "@flowcell/bundle";
 import { printable } from "@flowcell/bundle";
 import type { ActivationRequest, HostCall } from "@flowcell/pool";
-import type { EncodedValue } from "@flowcell/protocol";
+import type { CallOutcome, EncodedValue } from "@flowcell/protocol";
 import {
   describePlan,
   type PreparedPlan,
@@ -64,9 +64,12 @@ export class Trace implements RuntimeParts {
         .map(([name, value]) => `${name}=${value}`)
         .join(" ")}`,
     );
+    const { onHostCall } = request;
     return {
       ...request,
-      onHostCall: (call) => this.#call(request, call),
+      ...(onHostCall === undefined
+        ? {}
+        : { onHostCall: (call: HostCall) => this.#call((own) => onHostCall.call(request, own), call) }),
       onConsole: (line) => {
         this.#line("log", `${line.level}, ${bytesText(Buffer.byteLength(line.text))}`);
         request.onConsole?.(line);
@@ -100,13 +103,10 @@ export class Trace implements RuntimeParts {
     this.#line("plan", `requires ${required.map(({ control }) => control).join(", ")}`);
   }
 
-  async #call(
-    request: ActivationRequest,
-    call: HostCall,
-  ): Promise<Awaited<ReturnType<ActivationRequest["onHostCall"]>>> {
+  async #call(answer: NonNullable<ActivationRequest["onHostCall"]>, call: HostCall): Promise<CallOutcome> {
     const begun = performance.now();
     this.#line("call", `${call.position} ${call.name} ${valueText(call.args)}`);
-    const outcome = await request.onHostCall(call);
+    const outcome = await answer(call);
     const took = msText(performance.now() - begun);
     const how = outcome.ok ? `answered ${valueText(outcome.value)}` : `failed: ${outcome.error.code}`;
     this.#line("call", `${call.position} ${call.name} ${how} after ${took}`);

@@ -194,8 +194,8 @@ export function plain(type: MessageType, header: unknown): Buffer {
   return encodeFrame({ type, header: JSON.stringify(header) });
 }
 
-export function blocked(nextTimerAt: number | null, openCalls: number): Buffer {
-  return plain(messageType.Blocked, { nextTimerAt, openCalls });
+export function blocked(nextTimerAt: number | null, openCalls: number, delivered = 0): Buffer {
+  return plain(messageType.Blocked, { nextTimerAt, openCalls, delivered });
 }
 
 export function consoleLine(seq: number, text: string): Buffer {
