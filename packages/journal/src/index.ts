@@ -1,5 +1,6 @@
 /** The journal: what a store keeps and promises, and the stores that are there. */
 
+export { MemoryStore } from "./memory/store.js";
 export {
   type RecoveryAction,
   type RecoveryKind,
