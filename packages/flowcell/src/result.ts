@@ -99,7 +99,6 @@ const noUsage: Usage = Object.freeze({
   bytesIn: 0,
   bytesOut: 0,
   queuedMs: 0,
-  replayCpuMs: 0,
 });
 
 /** A run that ended before there was a worker for it. */

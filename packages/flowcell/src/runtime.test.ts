@@ -25,6 +25,7 @@ function activationResult(answer: Answer): ActivationResult<WorkerConfinement> {
     logsTruncated: false,
     warnings: [],
     usage,
+    replayCpuMs: 0,
     calls: [],
     started: true,
     confinement: null,
@@ -113,7 +114,7 @@ describe("what a run asks of the pool", () => {
     const runtime = runtimeWith(
       async (request) => {
         for (const name of request.names.filter((candidate) => candidate !== "sleep")) {
-          const outcome = await request.onHostCall({
+          const outcome = await request.onHostCall?.({
             position: 0,
             name,
             args: encodeValue([1]),

@@ -80,8 +80,9 @@ export interface CellResult {
     readonly cpuMs: number;
     readonly wallMs: number;
     readonly heapPeakBytes: number;
-    readonly replayCpuMs: number;
   };
+  /** How much of the CPU time came before the frontier. */
+  readonly replayCpuMs: number;
   readonly started: boolean;
   /** What was live for the worker; kept as JSON, never interpreted here. */
   readonly confinement: unknown;

@@ -14,7 +14,7 @@ import {
 const limits = { valueBytes: 1024 * 1024, bodyBytes: 1024 * 1024 };
 const anything = z.array(z.unknown());
 
-function row(name: string, handler: HostFunction["call"], more: object = {}): HostFunction {
+function row(name: string, handler: NonNullable<HostFunction["call"]>, more: object = {}): HostFunction {
   return defineHostFunction({
     name,
     doc: "test",

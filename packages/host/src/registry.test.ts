@@ -35,7 +35,10 @@ describe("defineHostFunction", () => {
 
   test("gives the handler the types of the schema", () => {
     defineHostFunction({
-      ...whole,
+      name: "kv.get",
+      doc: "Reads a value.",
+      effect: "read",
+      grant: "kv",
       input: z.tuple([z.string(), z.optional(z.number())]),
       handler: ([key, n]) => {
         expectTypeOf(key).toEqualTypeOf<string>();

@@ -146,7 +146,7 @@ describe("a driven activation", () => {
     clock.advance(60);
     await ticks();
     expect(outcome(run.result)).toBe("budget_exceeded/cpu");
-    expect(run.result?.usage).toMatchObject({ replayCpuMs: 4500, cpuMs: 5560 });
+    expect(run.result).toMatchObject({ replayCpuMs: 4500, usage: { cpuMs: 5560 } });
   });
 
   it("ends a replay that needs more than its allowance", async () => {

@@ -162,8 +162,6 @@ export interface Usage {
   readonly bytesIn: number;
   readonly bytesOut: number;
   readonly queuedMs: number;
-  /** How much of `cpuMs` came before the driver said `frontier`; 0 without one. */
-  readonly replayCpuMs: number;
 }
 
 export interface ActivationResult<Confinement> {
@@ -177,6 +175,8 @@ export interface ActivationResult<Confinement> {
   readonly logsTruncated: boolean;
   readonly warnings: readonly WarningData[];
   readonly usage: Usage;
+  /** How much of `usage.cpuMs` came before the driver said `frontier`; 0 without one. */
+  readonly replayCpuMs: number;
   readonly calls: readonly CallRecord[];
   /** Whether the script was given to a worker. False means that nothing of it ran. */
   readonly started: boolean;
