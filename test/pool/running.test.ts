@@ -6,10 +6,10 @@ import { afterAll, afterEach, describe, expect, it } from "vitest";
 import {
   type ActivationRequest,
   type ActivationResult,
-  type CallOutcome,
   Pool,
   type PoolOptions,
 } from "../../packages/pool/src/index.js";
+import type { CallOutcome } from "../../packages/protocol/src/index.js";
 import { json, type LiarConfinement, Liars, liarBudgets, request, resultValue } from "./liars.js";
 
 const liars = new Liars();

@@ -37,7 +37,10 @@ export const outcomeTable = {
     httpStatus: 202,
     logLevel: "info",
     meaning: "the run waits for something outside and holds no worker",
-    reasons: { waiting: "every open call waits for something outside" },
+    reasons: {
+      waiting: "every open call waits for something outside",
+      calls: "its calls go on without a worker",
+    },
   },
   script_error: {
     fault: "script",
@@ -52,6 +55,7 @@ export const outcomeTable = {
       no_entry: "the script has no default export that is a function",
       unsendable: "the result holds a value that cannot be sent",
       deadlock: "the script waits for something that can never happen",
+      output: "the result is not what the manifest declares",
     },
   },
   budget_exceeded: {
@@ -77,7 +81,10 @@ export const outcomeTable = {
     httpStatus: 403,
     logLevel: "warn",
     meaning: "the script asked for what it was not granted, or may not run at all",
-    reasons: { denied: "a host call needed a grant that the script does not have" },
+    reasons: {
+      denied: "a host call needed a grant that the script does not have",
+      not_approved: "the flow's version is not approved, or unknown",
+    },
   },
   violation: {
     fault: "script",
@@ -136,7 +143,12 @@ export const outcomeTable = {
     httpStatus: 409,
     logLevel: "info",
     meaning: "somebody asked for it to stop",
-    reasons: { caller: "the caller cancelled", closing: "the pool was closed" },
+    reasons: {
+      caller: "the caller cancelled",
+      closing: "the pool was closed",
+      revoked: "the approval of the flow's version was revoked",
+      superseded: "a newer run with the same concurrency key took its place",
+    },
   },
   timed_out: {
     fault: "script",
@@ -154,7 +166,10 @@ export const outcomeTable = {
     httpStatus: 409,
     logLevel: "error",
     meaning: "a replayed run did something else than its journal says",
-    reasons: { call: "a call with another name or other arguments than the recorded one" },
+    reasons: {
+      call: "a call with another name or other arguments than the recorded one",
+      end: "the script ended or waits where its journal goes on",
+    },
   },
   needs_reconcile: {
     fault: "host",
@@ -200,6 +215,7 @@ export const outcomeTable = {
       queue_full: "the queue is full",
       queue_timeout: "the wait in the queue reached its deadline",
       draining: "no new work is taken",
+      skipped: "a run with the same concurrency key is going on and the manifest says skip",
     },
   },
   internal: {
