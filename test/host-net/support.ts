@@ -29,6 +29,8 @@ export interface Running {
   readonly port: number;
   /** Connections that were accepted, in order. */
   readonly connections: readonly Socket[];
+  /** The address of this machine that each came to. */
+  readonly reachedAt: readonly (string | undefined)[];
 }
 
 export interface RunningHttp extends Running {
@@ -56,16 +58,18 @@ afterEach(async () => {
 async function listen(server: Server): Promise<Running> {
   const sockets = new Set<Socket>();
   const connections: Socket[] = [];
+  const reachedAt: (string | undefined)[] = [];
   server.on("connection", (socket: Socket) => {
     sockets.add(socket);
     connections.push(socket);
+    reachedAt.push(socket.localAddress);
     socket.on("error", () => {}); // a test's client may leave at any time
     socket.on("close", () => sockets.delete(socket));
   });
   running.push({ server, sockets });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo; // of a server that listens to a port
-  return { port, connections };
+  return { port, connections, reachedAt };
 }
 
 /** A server that says whatever a test wants it to say. */

@@ -2,14 +2,15 @@
  * Which addresses a fetch may go to. Asked for every resolved address and for every IP literal, before the connection.
  *
  * Trust: an address comes from a resolver that an attacker may own, or from a script's URL.
- * Kept true: only what is public passes. An address that carries another one inside (IPv4-mapped, NAT64, 6to4, Teredo)
- * passes only if the inner one does, since that is where the packets may go. Not public, although the library that knows
+ * Kept true: only what is public passes. A mapped IPv4 address is that address; one that carries another inside
+ * (NAT64, 6to4, Teredo) passes only if the inner one does, since that is where the packets may go. Not public, although the library that knows
  * the ranges calls them unicast: every IPv6 address outside 2000::/3 (nothing else is assigned; `::127.0.0.1` is one of
  * them), and addresses that clouds answer metadata at. NAT64's local-use prefix (64:ff9b:1::/48) is refused as a whole:
  * where in it the IPv4 address stands is each network's own choice.
  */
 
 import { isIP } from "node:net";
+import { parseHost } from "@flowcell/manifest";
 import ipaddr from "ipaddr.js";
 
 /** Where clouds hand out credentials or control a machine; in part inside public or operator-openable ranges. */
@@ -49,15 +50,18 @@ export function isOpenableAddress(text: string): boolean {
   return passes(text, (address) => isPublic(address) || isOpenable(address));
 }
 
-/** One spelling for each address, an IPv4 address inside a mapped one being itself; undefined for what is none. */
+/** One spelling for each address, a mapped IPv4 address being itself; undefined for what is none, or has a zone. */
 export function canonicalAddress(text: string): string | undefined {
-  return isIP(text) === 0 ? undefined : ipaddr.process(text).toString();
+  // A zone names an interface of this machine. Octal and short forms, which the library reads, are no addresses to isIP.
+  if (text.includes("%") || isIP(text) === 0) return undefined;
+  return parseHost(text)?.text;
 }
 
 function passes(text: string, rule: Rule): boolean {
-  // A zone names an interface of this machine. Octal and short forms, which the library reads, are no addresses to isIP.
-  if (text.includes("%") || isIP(text) === 0) return false;
-  const reached = reachedBy(ipaddr.parse(text));
+  // Not the text itself: the library reads `::1.2.3.4` as `::ffff:1.2.3.4`, which is another address.
+  const canonical = canonicalAddress(text);
+  if (canonical === undefined) return false;
+  const reached = reachedBy(ipaddr.parse(canonical));
   return reached.length > 0 && reached.every(rule);
 }
 
@@ -68,8 +72,6 @@ function reachedBy(address: Parsed): readonly Parsed[] {
   const [, first = 0, second = 0, third = 0] = parts;
   const [high = 0, low = 0] = parts.slice(6);
   switch (address.range()) {
-    case "ipv4Mapped":
-      return [ipv4(high, low)];
     case "rfc6052":
       return second === 0 ? [ipv4(high, low)] : [];
     case "6to4":

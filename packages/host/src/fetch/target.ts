@@ -11,7 +11,7 @@ import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
 import { evaluateNet, type NetRule } from "@flowcell/manifest";
 import { HostError } from "@flowcell/protocol";
-import { canonicalAddress, isOpenableAddress, isPublicAddress } from "./address.js";
+import { isOpenableAddress, isPublicAddress } from "./address.js";
 import { FetchFailure } from "./failure.js";
 import type { PrivateHosts } from "./private-hosts.js";
 
@@ -70,12 +70,14 @@ export async function findTarget(
     if (!opened && !isPublicAddress(host)) throw denied(url, method, notPublic(url, "is no public address"));
     return { url, host, port, addresses: [host] };
   }
-  const addresses = await resolved(host, reach, signal);
+  const addresses = await inTime(reach.resolve(host), host, reach.connectMs, signal);
+  if (addresses.length === 0)
+    throw new FetchFailure("unavailable", "the name does not resolve to an address");
   const allowed = opened ? isOpenableAddress : isPublicAddress;
   if (!addresses.every(allowed)) {
     throw denied(url, method, notPublic(url, "has an address that is not public"));
   }
-  return { url, host, port, addresses: addresses.slice(0, triedAddresses) };
+  return { url, host, port, addresses: [...new Set(addresses)].slice(0, triedAddresses) };
 }
 
 function notPublic(url: URL, what: string): string {
@@ -86,16 +88,6 @@ function notPublic(url: URL, what: string): string {
 function denied(url: URL, method: string, reason: string): HostError {
   const detail = { host: url.hostname, port: portOf(url), method };
   return new HostError("denied", `fetch: ${reason}`, { detail });
-}
-
-async function resolved(host: string, reach: Reach, signal: AbortSignal): Promise<readonly string[]> {
-  const addresses = await inTime(reach.resolve(host), host, reach.connectMs, signal);
-  const canonical = addresses.map(canonicalAddress);
-  const known = canonical.filter((address) => address !== undefined);
-  if (known.length === 0 || known.length !== canonical.length) {
-    throw new FetchFailure("unavailable", "the name does not resolve to an address");
-  }
-  return [...new Set(known)];
 }
 
 /** A resolver cannot be stopped; its answer is left behind when the time or the call is over. */
