@@ -8,13 +8,14 @@ import type { BuildFailure, BuildOptions, BuildResult, Message } from "esbuild";
 import { type BundleCode, type BundleFailure, BundleStop, fail, failAt } from "./failure.js";
 import { Fence, type FenceEntry, flowNamespace } from "./fence.js";
 import { firstLine, foreignKind } from "./foreign-text.js";
-import { BundleMap, type ScriptMap } from "./script-map.js";
+import { type AuthorFile, BundleMap, type ScriptMap } from "./script-map.js";
 import { columnFromBytes } from "./source-text.js";
 
 /** What QuickJS 2025-09-13 runs; newer syntax is lowered. */
 const engineTarget = "es2023";
 
-const linesBefore = 1;
+/** Lines of `prefix`, which stand before what the map describes. */
+export const linesBefore = 1;
 const prefix = '(function(){"use strict";\n';
 const suffix = "return __flowcell_entry})";
 
@@ -26,8 +27,15 @@ export interface BuiltScript {
   readonly inputs: readonly string[];
 }
 
+/** What esbuild made, with every file that it was given. */
+export interface BuiltBundle extends BuiltScript {
+  readonly map: BundleMap;
+  /** By path relative to the entry's folder, in the order of `inputs`. */
+  readonly files: ReadonlyMap<string, AuthorFile>;
+}
+
 export type BuildOutcome =
-  | { readonly ok: true; readonly built: BuiltScript }
+  | { readonly ok: true; readonly built: BuiltBundle }
   | { readonly ok: false; readonly failure: BundleFailure };
 
 type Esbuild = typeof import("esbuild");
@@ -47,7 +55,7 @@ export async function buildScript(
 }
 
 type Attempt =
-  | { readonly ok: true; readonly built: BuiltScript; readonly renamed: boolean }
+  | { readonly ok: true; readonly built: BuiltBundle; readonly renamed: boolean }
   | { readonly ok: false; readonly failure: BundleFailure };
 
 /** One build; once more when another build, or a crash, took the service away under it. */
@@ -60,7 +68,7 @@ async function attempt(
 ): Promise<Attempt> {
   for (let tries = 0; ; tries++) {
     const fence = new Fence(entry, sourceBytes);
-    const outcome = await race(esbuild, esbuild.build(buildOptions(fence, keepNames)), end);
+    const outcome = await race(esbuild, esbuild.build(buildOptions(fence, entry, keepNames)), end);
     if (outcome === "deadline") {
       const what = "could not be bundled in time; is it generated code?";
       return { ok: false, failure: fail("bundler_deadline", `${entry.label}: ${what}`) };
@@ -97,9 +105,11 @@ async function race(esbuild: Esbuild, build: Promise<BuildResult>, end: number):
   return first;
 }
 
-function buildOptions(fence: Fence, keepNames: boolean): BuildOptions {
+function buildOptions(fence: Fence, entry: FenceEntry, keepNames: boolean): BuildOptions {
   return {
     entryPoints: ["entry"],
+    // Whatever esbuild writes relative to a folder is relative to the flow's.
+    ...(entry.root === undefined ? {} : { absWorkingDir: entry.root }),
     plugins: [fence.plugin()],
     bundle: true,
     write: false,
@@ -129,13 +139,30 @@ function assemble(result: BuildResult, fence: Fence): Attempt {
   const mapText = output(".map");
   const text = `${prefix}${output("script.js")}${suffix}`;
   const names: unknown = JSON.parse(mapText).names;
-  const built: BuiltScript = {
+  const files = inputFiles(result, fence);
+  const built: BuiltBundle = {
     text,
     map: new BundleMap(mapText, text, linesBefore, fence.files),
     warnings: result.warnings.filter(isAuthors).map((warning) => locate(warning, fence).message),
-    inputs: [...fence.files.keys()].map((name) => name.slice(flowNamespace.length + 1)).sort(byBytes),
+    inputs: [...files.keys()],
+    files,
   };
   return { ok: true, built, renamed: Array.isArray(names) && names.length > 0 };
+}
+
+/** Every file of the bundle. What esbuild says it used and what the fence gave it must be the same. */
+function inputFiles(result: BuildResult, fence: Fence): ReadonlyMap<string, AuthorFile> {
+  const prefix = `${flowNamespace}:`;
+  const used = Object.keys(result.metafile?.inputs ?? {}).filter((name) => name.startsWith(prefix));
+  const missing = used.find((name) => !fence.files.has(name));
+  if (missing !== undefined) throw new Error(`${missing} is in the bundle and was not read here`);
+  const names = [...fence.files.keys()].map((name) => name.slice(prefix.length)).sort(byBytes);
+  return new Map(
+    names.flatMap((name) => {
+      const file = fence.files.get(`${prefix}${name}`);
+      return file === undefined ? [] : [[name, file]];
+    }),
+  );
 }
 
 /** A file that neither exports nor mentions CommonJS gets an empty object as default export from esbuild. */

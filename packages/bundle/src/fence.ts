@@ -47,6 +47,8 @@ const loaders: ReadonlyMap<string, Loader> = new Map<string, Loader>([
 /** One module: its text and what messages call it. */
 interface Module {
   readonly text: string;
+  /** The file as it was read; absent for a script that has no file. */
+  readonly bytes?: Uint8Array;
   readonly label: string;
   readonly loader: Loader;
 }
@@ -129,7 +131,8 @@ export class Fence {
       const text = `the sources of this script and its imports exceed ${most} characters`;
       throw new BundleStop(fail("source_too_large", `${module.label}: ${text}`));
     }
-    this.files.set(`${flowNamespace}:${path}`, { label: module.label, text: module.text });
+    const { label, text, bytes } = module;
+    this.files.set(`${flowNamespace}:${path}`, { label, text, ...(bytes === undefined ? {} : { bytes }) });
     const deep = deepNesting(module.label, module.text);
     if (deep !== undefined) throw new BundleStop(deep);
     return { contents: withoutSourceMap(module.text), loader: module.loader };
@@ -142,7 +145,7 @@ export class Fence {
     const label = this.label(path);
     const result = readSource(join(root, path), label, this.#sourceBytes, root);
     if (!result.ok) throw new BundleStop(result.failure);
-    return { text: result.text, label, loader };
+    return { text: result.text, bytes: result.bytes, label, loader };
   }
 }
 

@@ -8,6 +8,17 @@ export {
   type Script,
 } from "./bundle.js";
 export type { BundleCode, BundleFailure } from "./failure.js";
+export {
+  bundleFlow,
+  type FlowBundle,
+  type FlowBundleOptions,
+  type FlowBundleResult,
+  type FlowFileResult,
+  type FlowInput,
+  flowEntryNames,
+  readFlowFile,
+  restoreScriptMap,
+} from "./flow-folder.js";
 export type { ScriptMap } from "./script-map.js";
 export { type Place, printable, renderFrame, renderPlace } from "./source-text.js";
 export { type MappedStack, mapStack, scriptFileName } from "./stack.js";

@@ -10,7 +10,7 @@ import { basename, relative, sep } from "node:path";
 import { type BundleFailure, fail } from "./failure.js";
 
 export type SourceResult =
-  | { readonly ok: true; readonly text: string; readonly bytes: number }
+  | { readonly ok: true; readonly text: string; readonly bytes: Uint8Array }
   | { readonly ok: false; readonly failure: BundleFailure };
 
 /** `root`: the real path that the opened file must lie under; undefined for the entry, which the caller names himself. */
@@ -68,7 +68,7 @@ function decode(bytes: Buffer, label: string): SourceResult {
   try {
     // The decoder drops a byte order mark, as editors do when they count columns.
     const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-    return { ok: true, text, bytes: bytes.length };
+    return { ok: true, text, bytes };
   } catch {
     return refuse("not_javascript", `${label}: is not UTF-8 text; save it as UTF-8`);
   }

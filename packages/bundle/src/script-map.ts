@@ -24,6 +24,7 @@ export interface Edit {
 /** One source with a few edits. `edits` are sorted and do not overlap. */
 export class EditedText implements ScriptMap {
   readonly text: string;
+  readonly edits: readonly Edit[];
   readonly #file: string;
   readonly #source: LineIndex;
   #generated: LineIndex | undefined;
@@ -47,6 +48,7 @@ export class EditedText implements ScriptMap {
     }
     keep(source.length);
     this.text = parts.join("");
+    this.edits = edits;
     this.#file = file;
     this.#source = new LineIndex(source);
   }
@@ -68,14 +70,17 @@ export class EditedText implements ScriptMap {
   }
 }
 
-/** What an author's file is called in messages, and its text. */
+/** What an author's file is called in messages, its text, and its bytes when it is a file. */
 export interface AuthorFile {
   readonly label: string;
   readonly text: string;
+  readonly bytes?: Uint8Array;
 }
 
 /** esbuild's map over one bundled text. */
 export class BundleMap implements ScriptMap {
+  /** The map as esbuild wrote it. */
+  readonly mapText: string;
   readonly #map: TraceMap;
   readonly #generated: LineIndex;
   readonly #linesBefore: number;
@@ -92,6 +97,7 @@ export class BundleMap implements ScriptMap {
     linesBefore: number,
     files: ReadonlyMap<string, AuthorFile>,
   ) {
+    this.mapText = mapText;
     this.#map = new TraceMap(mapText);
     this.#generated = new LineIndex(generated);
     this.#linesBefore = linesBefore;
