@@ -1,6 +1,8 @@
 /** The host functions: registry, built-in rows, and the way of one call to its handler. */
 
+import { approvalRequest } from "./approval.js";
 import type { HostFunction } from "./registry.js";
+import { signalWait } from "./signal.js";
 import { sleep } from "./sleep.js";
 
 export {
@@ -23,8 +25,12 @@ export {
   recoverCall,
   runCall,
 } from "./dispatch.js";
+export { type EmitEvent, type EventFunctionOptions, eventFunctions, eventNameBytes } from "./event.js";
 export { createFetchFunction, type FetchOptions } from "./fetch/fetch-function.js";
 export { type FetchLimits, fetchLimits } from "./fetch/limits.js";
+export { type CallOrigin, type FlowFunctionOptions, flowFunctions, type StartRun } from "./flow.js";
+export { createFsFunctions, type FsFunctions, type FsFunctionsOptions, FsMountError } from "./fs/index.js";
+export { kvFunctions, kvKeyBytes, kvListMax, kvValueBytes } from "./kv.js";
 export {
   type CallContext,
   createRegistry,
@@ -37,7 +43,11 @@ export {
   type Registry,
 } from "./registry.js";
 export type { Schema, SchemaIssue, SchemaResult } from "./schema.js";
+export { signalNameBytes } from "./signal.js";
 export { sleepMsMax } from "./sleep.js";
+
+/** What the run of a flow gets without a grant: beside `builtIns`, what waits for somebody without a worker. */
+export const runFunctions: readonly HostFunction[] = Object.freeze([signalWait, approvalRequest]);
 
 /** What every script gets without a grant. */
 export const builtIns: readonly HostFunction[] = Object.freeze([sleep]);

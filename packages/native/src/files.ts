@@ -51,19 +51,25 @@ export class FileCallError extends Error {
   }
 }
 
-/** An open descriptor and who closes it: its holder, once; more often does nothing. */
+/** An open descriptor. Its holder closes it; closing it again does nothing, using it afterwards throws. */
 export class Descriptor {
-  readonly fd: number;
+  readonly #fd: number;
   #open = true;
 
   constructor(fd: number) {
-    this.fd = fd;
+    this.#fd = fd;
+  }
+
+  /** Throws RangeError once it is closed: the number may be another file's by then. */
+  get fd(): number {
+    if (!this.#open) throw new RangeError("flowcell: a closed descriptor was used");
+    return this.#fd;
   }
 
   close(): void {
     if (!this.#open) return;
     this.#open = false;
-    closeSync(this.fd);
+    closeSync(this.#fd);
   }
 }
 
