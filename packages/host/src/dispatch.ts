@@ -37,6 +37,8 @@ export interface IncomingCall {
   readonly args: EncodedValue;
   readonly signal: AbortSignal;
   readonly idempotencyKey: string;
+  /** The run of a flow that makes the call. */
+  readonly runId?: string;
 }
 
 export interface DispatchOptions {
@@ -63,6 +65,8 @@ export type ReadResult =
 
 /** As JSON text; a note is for a size or a digest. */
 const noteCharsMax = 4096;
+/** How long a handler that changes something outside may take to say how far it got, once it was told to stop. */
+const settleMs = 1000;
 
 export async function dispatch(
   registry: Registry,
@@ -122,9 +126,12 @@ export async function noteCall(
   }
 }
 
-/** Carries the call out. */
+/**
+ * Carries the call out. One of effect `keyed` or `once` that is aborted or late answers `outcome_unknown`, unless its handler
+ * says in time how it ended: whether it took effect is nothing to guess.
+ */
 export async function runCall(
-  { row, args, local }: ReadCall,
+  { row, args, effect, local }: ReadCall,
   call: IncomingCall,
   options: DispatchOptions,
 ): Promise<CallOutcome> {
@@ -138,7 +145,8 @@ export async function runCall(
     if (handler === undefined) {
       throw new HostError("unavailable", `${row.name}: only the run of a flow can wait for this`);
     }
-    const result = await runHandler(row, call, options, (context) => handler(args, context));
+    const changes = effect === "keyed" || effect === "once";
+    const result = await runHandler(row, call, options, (context) => handler(args, context), changes);
     return { ok: true, value: await writeResult(row, result, options) };
   } catch (error) {
     return failure(error);
@@ -213,22 +221,24 @@ function decodeArguments(
   }
 }
 
-/** The handler's answer, its deadline, or the end of the call, whichever is first. */
+/** The handler's answer, its deadline, or the end of the call, whichever is first. `changes`: it changes something outside. */
 async function runHandler(
   row: HostFunction,
   call: IncomingCall,
   { clock }: DispatchOptions,
   handler: (context: CallContext) => unknown,
+  changes = false,
 ): Promise<unknown> {
   if (call.signal.aborted) throw cancelled(row);
   const { wallMs } = row.limits;
   // Without a deadline of its own the call's signal says everything.
   const controller = wallMs === undefined ? undefined : new AbortController();
-  const { name, position, idempotencyKey } = call;
+  const { name, position, idempotencyKey, runId } = call;
   const signal = controller?.signal ?? call.signal;
-  const answer = invoke(handler, { name, position, idempotencyKey, signal, clock });
+  const context = { name, position, idempotencyKey, signal, clock };
+  const answer = invoke(handler, runId === undefined ? context : { ...context, runId });
   if (!(answer instanceof Promise)) return answer;
-  return await raceWithEnd(row, answer, call.signal, controller);
+  return await raceWithEnd(row, answer, call.signal, controller, changes);
 }
 
 async function raceWithEnd(
@@ -236,12 +246,18 @@ async function raceWithEnd(
   answer: Promise<unknown>,
   signal: AbortSignal,
   controller: AbortController | undefined,
+  changes: boolean,
 ): Promise<unknown> {
   let timer: NodeJS.Timeout | undefined;
   let onAbort: (() => void) | undefined;
+  let stopped: HostError | undefined;
   const end = new Promise<never>((_, reject) => {
     const stop = (error: HostError): void => {
-      reject(error);
+      if (stopped !== undefined) return;
+      stopped = error;
+      clearTimeout(timer);
+      if (changes) timer = setTimeout(() => reject(unknown(error)), settleMs);
+      else reject(error);
       controller?.abort(error);
     };
     onAbort = () => stop(cancelled(row));
@@ -254,10 +270,18 @@ async function raceWithEnd(
   try {
     // The loser is watched by the race; its rejection is nobody's unhandled one.
     return await Promise.race([answer, end]);
+  } catch (error) {
+    // A handler that only passes on that it was interrupted does not say how far it got.
+    const vague = error instanceof HandlerFailure && !(error.thrown instanceof HostError);
+    throw changes && stopped !== undefined && vague ? unknown(stopped) : error;
   } finally {
     clearTimeout(timer);
     if (onAbort !== undefined) signal.removeEventListener("abort", onAbort);
   }
+}
+
+function unknown(end: HostError): HostError {
+  return new HostError("outcome_unknown", `${end.message}; it may have taken effect`, { cause: end });
 }
 
 function cancelled(row: HostFunction): HostError {

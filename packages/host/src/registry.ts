@@ -25,6 +25,8 @@ export interface CallContext {
   readonly idempotencyKey: string;
   /** Whether time passes for this run; in virtual time nobody waits. */
   readonly clock: "real" | "virtual";
+  /** The run of a flow that makes the call; none for a script on its own. */
+  readonly runId?: string;
 }
 
 export interface HostFunctionLimits {
@@ -56,7 +58,8 @@ export interface HostFunctionDefinition<Arguments extends readonly unknown[], Re
   /**
    * Does the call. Throw `HostError` for a failure that the script should tell apart. The name and message of any other
    * error reach the script as `upstream`, its stack does not. For `keyed` and `once`, throw `outcome_unknown` when the effect
-   * may have happened. Rows with `local` or `wait` need none.
+   * may have happened; when the signal aborts, answer soon, with `cancelled` only if nothing happened. Rows with `local` or
+   * `wait` need none.
    */
   readonly handler?: (args: Arguments, context: CallContext) => Result | Promise<Result>;
   /** For `local`: the operation, carried out in the transaction that records the call. */
