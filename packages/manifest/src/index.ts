@@ -10,4 +10,10 @@ export {
   parseHost,
   parseHostPattern,
 } from "./host-pattern.js";
+export { type JsonValue, manifestBytesMax } from "./json-document.js";
+export { type CompiledSchema, type CompileResult, compileSchema, type SchemaVerdict } from "./json-schema.js";
+export type { Concurrency, Manifest, Retry, Trigger } from "./manifest-types.js";
 export { defaultMethods, evaluateNet, type NetDecision, type NetTarget } from "./net-policy.js";
+export { type ManifestResult, manifestJson, type ParseManifestOptions, parseManifest } from "./parse.js";
+export { type Finding, formatManifestProblem, type ManifestProblem } from "./problem.js";
+export type { JsonSchema, JsonSchemaObject } from "./schema-check.js";
