@@ -304,6 +304,83 @@ describe("the end of a call", () => {
   });
 });
 
+describe("the end of a call that changes something outside", () => {
+  /** Aborts it once it has begun. */
+  async function aborted(
+    handler: (signal: AbortSignal) => Promise<unknown>,
+    effect: "keyed" | "once" | "read",
+  ): Promise<unknown> {
+    const controller = new AbortController();
+    let begin = (): void => {};
+    const begun = new Promise<void>((resolve) => {
+      begin = resolve;
+    });
+    const rows = [
+      row(
+        "f",
+        (_args, { signal }) => {
+          begin();
+          return handler(signal);
+        },
+        { effect },
+      ),
+    ];
+    const answer = call(rows, "f", { signal: controller.signal });
+    await begun;
+    controller.abort();
+    return await answer;
+  }
+  const onAbort = (
+    signal: AbortSignal,
+    settle: (reject: (error: unknown) => void) => void,
+  ): Promise<unknown> => new Promise((_, reject) => signal.addEventListener("abort", () => settle(reject)));
+  const never = (): Promise<unknown> => new Promise(() => {});
+
+  test.each(["keyed", "once"] as const)(
+    "%s: unknown when the handler does not say how it ended",
+    async (effect) => {
+      expect(await aborted(never, effect)).toMatchObject({
+        code: "outcome_unknown",
+        message: expect.stringContaining("may have taken effect"),
+      });
+    },
+  );
+
+  test("unknown when the handler only passes the interruption on", async () => {
+    const passes = (signal: AbortSignal): Promise<unknown> =>
+      onAbort(signal, (reject) => reject(new DOMException("This operation was aborted", "AbortError")));
+    expect(await aborted(passes, "once")).toMatchObject({ code: "outcome_unknown" });
+    // The control: a read that is interrupted was only a read.
+    expect(await aborted(passes, "read")).toMatchObject({ code: "cancelled" });
+  });
+
+  test("cancelled when the handler says that nothing happened, its result when it happened", async () => {
+    const nothing = (signal: AbortSignal): Promise<unknown> =>
+      onAbort(signal, (reject) => reject(new HostError("cancelled", "not sent yet")));
+    expect(await aborted(nothing, "once")).toMatchObject({ code: "cancelled", message: "not sent yet" });
+    const done = (signal: AbortSignal): Promise<unknown> =>
+      new Promise((resolve) => signal.addEventListener("abort", () => setTimeout(() => resolve("done"), 5)));
+    expect(await aborted(done, "once")).toEqual({ value: "done" });
+  });
+
+  test("unknown when the row's wallMs passes; a timeout that the handler itself reports stays one", async () => {
+    const late = row("late", never, { effect: "once", limits: { wallMs: 10 } });
+    expect(await call([late], "late")).toMatchObject({ code: "outcome_unknown" });
+    const refused = row("refused", () => Promise.reject(new HostError("timeout", "no connection")), {
+      effect: "once",
+      limits: { wallMs: 60_000 },
+    });
+    expect(await call([refused], "refused")).toMatchObject({ code: "timeout" });
+  });
+
+  test("cancelled when it was aborted before it began", async () => {
+    const handler = vi.fn();
+    const rows = [row("f", handler, { effect: "once" })];
+    expect(await call(rows, "f", { signal: AbortSignal.abort() })).toMatchObject({ code: "cancelled" });
+    expect(handler).not.toHaveBeenCalled();
+  });
+});
+
 describe("sleep", () => {
   test("waits and answers nothing", async () => {
     const start = performance.now();
