@@ -1,2 +1,16 @@
 /** Runs of flows: the state machine, the engine that drives it, what is installed and when it runs. */
-export {};
+
+export {
+  type CallReport,
+  type DryRun,
+  type FlowReport,
+  type FlowService,
+  type FlowServiceOptions,
+  OperationError,
+  type PendingReport,
+  type Reach,
+  type ReplayReport,
+  type RunErrorData,
+  type RunReport,
+  type VersionReport,
+} from "./ports.js";

@@ -420,5 +420,10 @@ export interface FlowServiceOptions {
   readonly functions: readonly HostFunction[];
   /** Runs that are active at the same time over all flows. */
   readonly activeMost: number;
+  /**
+   * What the service does by itself: `all`; `runs`: drives unfinished runs and what they start, fires no trigger; `nothing`: only
+   * answers (a command that lists flows must not set runs going). `all` unless given.
+   */
+  readonly drives?: "all" | "runs" | "nothing";
   readonly now?: () => number;
 }
