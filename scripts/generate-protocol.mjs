@@ -114,7 +114,10 @@ function cStruct({ name, bytes, fields }) {
     ({ name: field, offset }) =>
       `_Static_assert(offsetof(struct ${name}, ${field}) == ${offset}, "layout of ${name}");\n`,
   );
-  return `struct ${name} {\n${members.join("")}};\n_Static_assert(sizeof(struct ${name}) == ${bytes}, "layout of ${name}");\n${asserts.join("")}`;
+  const bounds = fields
+    .filter(({ most }) => most !== undefined)
+    .map(({ name: field, most }) => `enum { ${name.toUpperCase()}_${field.toUpperCase()}_MAX = ${most} };\n`);
+  return `${bounds.join("")}struct ${name} {\n${members.join("")}};\n_Static_assert(sizeof(struct ${name}) == ${bytes}, "layout of ${name}");\n${asserts.join("")}`;
 }
 
 /** Kinds of Welcome fields: the C member and the writer of wire/welcome.c. */
@@ -249,6 +252,11 @@ ${cWelcome(protocol.welcomeFields)}
 
 // ------------------------------------------------------------------------------------------------------- documentation
 
+/** What a field of a struct may hold, where that is not everything. */
+function allowedValue({ constant, most }) {
+  return constant ?? (most === undefined ? "" : `0 to ${most}`);
+}
+
 function table(head, rows) {
   const line = (cells) => `| ${cells.join(" | ")} |\n`;
   return line(head) + line(head.map(() => "---")) + rows.map(line).join("");
@@ -357,9 +365,7 @@ function document(protocol, budgets) {
           table(
             ["offset", "bits", "field", "value", "meaning"],
             fields.map((field) =>
-              [field.offset, field.bits, `\`${field.name}\``, field.constant ?? "", field.meaning].map(
-                String,
-              ),
+              [field.offset, field.bits, `\`${field.name}\``, allowedValue(field), field.meaning].map(String),
             ),
           ),
       )

@@ -52,6 +52,7 @@ const budget = protocol.encodeActivateBudget({
   heapBytes: 32 << 20,
   stackBytes: 1 << 20,
   resultBytes: 1 << 20,
+  singleUse: false,
 });
 const script = Buffer.from("(function(){})");
 const call = { type: TYPE.HostCall, text: '{"position":1,"name":"sleep"}\n[10]' };

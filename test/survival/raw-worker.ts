@@ -4,7 +4,7 @@
 // Used by survival.test.ts. Host calls are answered with their own arguments; time is virtual.
 import { setTimeout as delay } from "node:timers/promises";
 import { bundleSource } from "@flowcell/bundle";
-import type { LaunchedWorker } from "@flowcell/native";
+import type { LaunchedWorker, WorkerExit } from "@flowcell/native";
 import {
   decodeValue,
   type EncodedValue,
@@ -32,6 +32,7 @@ import { look } from "../parent/processes.js";
 
 export interface RawGuest extends Omit<GuestCase, "name" | "expect"> {
   readonly onHostCall?: () => void;
+  readonly isolation?: "process";
 }
 
 export type RawResult = ActivationResult<WorkerConfinement>;
@@ -54,6 +55,7 @@ export class RawWorker implements ActivationPort<WorkerConfinement> {
   readonly #pipes: WorkerPipes;
   readonly #decoder = new FrameDecoder({ sender: "worker", phase: "starting" });
   #confinement: WorkerConfinement | null = null;
+  #exit: WorkerExit | null = null;
   #activation: Activation<WorkerConfinement> | null = null;
   #accepted: () => void = () => {};
   #failed: (error: unknown) => void = () => {};
@@ -118,6 +120,7 @@ export class RawWorker implements ActivationPort<WorkerConfinement> {
           limits,
           clock: { epochMs: startMs, mode: "virtual" },
           seed,
+          ...(guest.isolation === undefined ? {} : { isolation: guest.isolation }),
           onHostCall: ({ args }) => {
             guest.onHostCall?.();
             return { ok: true, value: firstOf(args) };
@@ -161,8 +164,19 @@ export class RawWorker implements ActivationPort<WorkerConfinement> {
     }
   }
 
+  /** How the process ended; null while it lives. Nobody here has to have killed it. */
+  async exit(): Promise<WorkerExit | null> {
+    for (let looks = 0; looks < 2000; looks++) {
+      const exit = this.#exit ?? this.#process.reap();
+      if (exit !== null) return exit;
+      await delay(5);
+    }
+    return null;
+  }
+
   #ended(): void {
-    this.#failed(new Error(`the worker ended: ${JSON.stringify(this.#process.reap())}`));
+    this.#exit = this.#process.reap();
+    this.#failed(new Error(`the worker ended: ${JSON.stringify(this.#exit)}`));
   }
 
   close(): void {

@@ -323,6 +323,14 @@ describe("through the library", () => {
     expect(pids.size).toBe(1);
   });
 
+  test("a process for one activation ends by itself when that has ended", async () => {
+    const worker = await RawWorker.start(planForTests());
+    const result = await worker.run({ body: "return 1 + 1", isolation: "process" });
+    expect(returned(result)).toBe(2);
+    expect(await worker.exit()).toMatchObject({ code: 0, signal: null });
+    worker.close();
+  });
+
   test("random numbers follow the seed and nothing else", async () => {
     const lab = laboratory();
     const source =

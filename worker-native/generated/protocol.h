@@ -146,9 +146,10 @@ struct message_row {
   }
 
 /* Attachment 0 of Activate. Little-endian, as every machine is that this runs on. */
+enum { ACTIVATE_BUDGET_FLAGS_MAX = 1 };
 struct activate_budget {
   uint32_t size; /* bytes of this struct */
-  uint32_t flags; /* none is assigned */
+  uint32_t flags; /* 1: the worker ends after this activation */
   uint64_t cpu_budget_us; /* JavaScript CPU time, microseconds */
   uint32_t heap_bytes; /* engine memory */
   uint32_t stack_bytes; /* JavaScript stack */

@@ -85,7 +85,7 @@ const noReport: UsageReport = Object.freeze({
   interrupts: 0,
 });
 
-/** The struct is the same for every activation under the same limits. */
+/** The struct is the same for every usual activation under the same limits. */
 const budgetBytes = new WeakMap<Limits, Buffer>();
 
 export class Activation<Confinement> implements Waiter {
@@ -255,15 +255,17 @@ export class Activation<Confinement> implements Waiter {
 
   #budget(): Buffer {
     const { limits, replayCpuMs } = this.request;
-    const kept = replayCpuMs === undefined ? budgetBytes.get(limits) : undefined;
+    const usual = replayCpuMs === undefined && !this.fresh;
+    const kept = usual ? budgetBytes.get(limits) : undefined;
     if (kept !== undefined) return kept;
     const budget = encodeActivateBudget({
       cpuBudgetUs: this.#cpuAllowedMs * 1000,
       heapBytes: limits.heapBytes,
       stackBytes: limits.stackBytes,
       resultBytes: limits.resultBytes,
+      singleUse: this.fresh,
     });
-    if (replayCpuMs === undefined) budgetBytes.set(limits, budget);
+    if (usual) budgetBytes.set(limits, budget);
     return budget;
   }
 

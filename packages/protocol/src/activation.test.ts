@@ -29,7 +29,13 @@ describe("the fixed structs", () => {
   });
 
   it("read back as they were written", () => {
-    const budget = fc.record({ cpuBudgetUs: u53, heapBytes: u32, stackBytes: u32, resultBytes: u32 });
+    const budget = fc.record({
+      cpuBudgetUs: u53,
+      heapBytes: u32,
+      stackBytes: u32,
+      resultBytes: u32,
+      singleUse: fc.boolean(),
+    });
     fc.assert(
       fc.property(budget, (value) => {
         expect(decodeActivateBudget(encodeActivateBudget(value))).toEqual(value);
@@ -55,20 +61,27 @@ describe("the fixed structs", () => {
       heapBytes: 0x0a0b0c0d,
       stackBytes: 1,
       resultBytes: 2,
+      singleUse: true,
     });
     expect(bytes.toString("hex")).toBe(
-      "2800000000000000050403020100000" + "00d0c0b0a010000000200000000000000" + "0000000000000000",
+      "2800000001000000050403020100000" + "00d0c0b0a010000000200000000000000" + "0000000000000000",
     );
   });
 
   it("are refused when their size or a constant field is wrong", () => {
-    const budget = encodeActivateBudget({ cpuBudgetUs: 1, heapBytes: 1, stackBytes: 1, resultBytes: 1 });
+    const budget = encodeActivateBudget({
+      cpuBudgetUs: 1,
+      heapBytes: 1,
+      stackBytes: 1,
+      resultBytes: 1,
+      singleUse: false,
+    });
     expect(() => decodeActivateBudget(budget.subarray(1))).toThrow(ProtocolError);
     expect(() => decodeActivateBudget(Buffer.concat([budget, Buffer.alloc(1)]))).toThrow(ProtocolError);
-    for (const { name, offset, constant } of activateBudgetTable.fields) {
-      if (constant === undefined) continue;
+    for (const { name, offset, constant, most } of activateBudgetTable.fields) {
+      if (constant === undefined && most === undefined) continue;
       const changed = Buffer.from(budget);
-      changed[offset] = (changed[offset] ?? 0) ^ 1;
+      changed[offset] = (changed[offset] ?? 0) ^ 2;
       expect(() => decodeActivateBudget(changed)).toThrow(new RegExp(`activate_budget\\.${name}$`));
     }
     expect(() => decodeUsageReport(Buffer.alloc(23))).toThrow(ProtocolError);
@@ -81,7 +94,7 @@ describe("the fixed structs", () => {
   it("are not written from numbers that are no counts", () => {
     for (const cpuBudgetUs of [-1, 0.5, Number.NaN, 2 ** 53]) {
       expect(() =>
-        encodeActivateBudget({ cpuBudgetUs, heapBytes: 1, stackBytes: 1, resultBytes: 1 }),
+        encodeActivateBudget({ cpuBudgetUs, heapBytes: 1, stackBytes: 1, resultBytes: 1, singleUse: false }),
       ).toThrow(RangeError);
     }
   });

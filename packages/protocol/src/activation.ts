@@ -17,6 +17,8 @@ export interface StructField {
   readonly bits: 32 | 64;
   /** A field with one legal value; a reader refuses any other. */
   readonly constant?: number;
+  /** A reader refuses a larger value. */
+  readonly most?: number;
   readonly meaning: string;
 }
 
@@ -31,7 +33,7 @@ export const activateBudgetTable: StructTable = {
   bytes: activateBudgetBytes,
   fields: [
     { name: "size", offset: 0, bits: 32, constant: activateBudgetBytes, meaning: "bytes of this struct" },
-    { name: "flags", offset: 4, bits: 32, constant: 0, meaning: "none is assigned" },
+    { name: "flags", offset: 4, bits: 32, most: 1, meaning: "1: the worker ends after this activation" },
     { name: "cpu_budget_us", offset: 8, bits: 64, meaning: "JavaScript CPU time, microseconds" },
     { name: "heap_bytes", offset: 16, bits: 32, meaning: "engine memory" },
     { name: "stack_bytes", offset: 20, bits: 32, meaning: "JavaScript stack" },
@@ -58,6 +60,8 @@ export interface ActivateBudget {
   readonly heapBytes: number;
   readonly stackBytes: number;
   readonly resultBytes: number;
+  /** The worker ends instead of making itself pristine for another activation. */
+  readonly singleUse: boolean;
 }
 
 export interface UsageReport {
@@ -72,6 +76,7 @@ export interface UsageReport {
 export function encodeActivateBudget(budget: ActivateBudget): Buffer {
   const bytes = Buffer.alloc(activateBudgetBytes);
   bytes.writeUInt32LE(activateBudgetBytes, 0);
+  bytes.writeUInt32LE(budget.singleUse ? 1 : 0, 4);
   writeUInt64LE(bytes, budget.cpuBudgetUs, 8);
   bytes.writeUInt32LE(budget.heapBytes, 16);
   bytes.writeUInt32LE(budget.stackBytes, 20);
@@ -86,6 +91,7 @@ export function decodeActivateBudget(raw: Uint8Array): ActivateBudget {
     heapBytes: view.getUint32(16, true),
     stackBytes: view.getUint32(20, true),
     resultBytes: view.getUint32(24, true),
+    singleUse: view.getUint32(4, true) === 1,
   };
 }
 
@@ -115,7 +121,10 @@ function structView(raw: Uint8Array, table: StructTable): DataView {
     throw new ProtocolError("bad_struct", `${table.name} of ${raw.byteLength} bytes`);
   }
   const view = new DataView(raw.buffer, raw.byteOffset, raw.byteLength);
-  for (const { name, offset, bits, constant } of table.fields) {
+  for (const { name, offset, bits, constant, most } of table.fields) {
+    if (most !== undefined && view.getUint32(offset, true) > most) {
+      throw new ProtocolError("bad_struct", `${table.name}.${name}`);
+    }
     if (constant === undefined) continue;
     const low = view.getUint32(offset, true);
     const high = bits === 64 ? view.getUint32(offset + 4, true) : 0;

@@ -95,12 +95,13 @@ static void activation_settle(void) {
 }
 
 /* The budget struct, attachment 0. */
-static void activation_read_budget(struct remainder *rest) {
+static void activation_read_budget(struct remainder *rest, bool *single_use) {
   struct activate_budget budget;
   if (activation_part_length(rest) != sizeof budget) sys_exit_group(EXIT_PROTOCOL);
   remainder_take(rest, sizeof budget);
   input_take((uint8_t *)&budget, sizeof budget);
-  if (budget.size != sizeof budget || budget.flags != 0) sys_exit_group(EXIT_PROTOCOL);
+  if (budget.size != sizeof budget || budget.flags > ACTIVATE_BUDGET_FLAGS_MAX) sys_exit_group(EXIT_PROTOCOL);
+  *single_use = budget.flags != 0;
   bridge_set_budget(budget.cpu_budget_us, budget.heap_bytes, budget.stack_bytes);
   engine_set_limits(budget.heap_bytes, budget.stack_bytes);
   /* Less than the engine itself takes: the script would run on what happens to be free in there. */
@@ -141,14 +142,21 @@ static void activation_deliver(const struct frame_header *frame) {
   if (frame->attachment_count > 0) qts_free_value_pointer(engine_image.context, attachments);
 }
 
+/* What activation_main is given and what it finds out before the script starts. */
+struct activation {
+  struct frame_header frame;
+  bool single_use;
+};
+
 /* The activation itself, on the engine's stack. */
 static void activation_main(void *argument) {
-  const struct frame_header *frame = argument;
+  struct activation *activation = argument;
+  const struct frame_header *frame = &activation->frame;
   struct remainder rest = {frame->rest_length};
   uint32_t length;
   engine_set_limits(UINT32_MAX, ENGINE_STACK_BYTES_MAX);
   uint32_t text = activation_read_text(&rest, frame->text_length);
-  activation_read_budget(&rest);
+  activation_read_budget(&rest, &activation->single_use);
   uint32_t source = activation_read_script(&rest, &length);
   uint32_t attachments = activation_read_attachments(&rest);
   const uint32_t arguments[] = {text, attachments, activation_flag((frame->flags & FRAME_FLAG_DEVALUE) != 0)};
@@ -166,8 +174,10 @@ static void activation_main(void *argument) {
 }
 
 void activation_run(const struct frame_header *activate) {
-  struct frame_header frame = *activate;
+  struct activation activation = {.frame = *activate, .single_use = false};
   bridge_begin();
-  engine_run_on_stack(activation_main, &frame);
+  engine_run_on_stack(activation_main, &activation);
+  /* A pristine image is of no use to a process that ends, and costs it a page fault for every page written. */
+  if (activation.single_use) sys_exit_group(0);
   engine_reset();
 }

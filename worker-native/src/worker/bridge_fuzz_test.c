@@ -303,7 +303,7 @@ static void put_frame(uint8_t type) {
       put_part(sizes[at], rarely() ? 0 : 'b');
       continue;
     }
-    struct activate_budget budget = {.size = sizeof budget, .cpu_budget_us = rarely() ? 10 : 1000000,
+    struct activate_budget budget = {.size = sizeof budget, .flags = rarely() ? 1 : 0, .cpu_budget_us = rarely() ? 10 : 1000000,
                                      .heap_bytes = rarely() ? 1 : 1 << 25, .stack_bytes = 1 << 20};
     put(&sizes[0], sizeof sizes[0]);
     put(&budget, sizeof budget);
