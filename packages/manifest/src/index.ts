@@ -1,5 +1,6 @@
 /** The manifest of a flow: its schema, what it grants, and the hash that an approval binds to. */
 
+export { type ApprovalInput, type ApprovalParts, approvalHash } from "./approval-hash.js";
 export { type FsDecision, mountsOf, pathComponents, rulesAt, strongestAccess } from "./fs-policy.js";
 export type { FsAccess, FsRule, Grants, NetRule, SecretGrant } from "./grant-types.js";
 export {
