@@ -74,7 +74,12 @@ async function listen(server: Server): Promise<Running> {
 
 /** A server that says whatever a test wants it to say. */
 export function tcpServer(onConnection: (socket: Socket) => void): Promise<Running> {
-  return listen(createTcp(onConnection));
+  return listen(
+    createTcp((socket) => {
+      onConnection(socket);
+      socket.resume(); // so that it notices when the other side leaves
+    }),
+  );
 }
 
 export type Answer = (request: Received, response: ServerResponse) => void;

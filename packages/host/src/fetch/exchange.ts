@@ -216,7 +216,8 @@ class RunningExchange implements Dispatcher.DispatchHandler {
   }
 
   #fail(error: unknown): void {
-    if (this.#end()) this.#reject(failureOf(error).at(this.#sent, this.#head?.status));
+    if (this.#end())
+      this.#reject(failureOf(error, this.#head !== undefined).at(this.#sent, this.#head?.status));
   }
 
   #finish(answer: Answer): void {

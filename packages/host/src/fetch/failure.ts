@@ -4,7 +4,8 @@
  * changes something may have been sent.
  *
  * Kept true: texts name the method, host and port that the script asked for, and the name of a system error; never an
- * address that a name resolved to (it would tell a script about the operator's network), never a header.
+ * address that a name resolved to (it would tell a script about the operator's network), never a header. No error has a
+ * cause: those of the HTTP library hold bytes of the response, which may repeat a secret.
  */
 
 import { HostError } from "@flowcell/protocol";
@@ -19,7 +20,6 @@ export type FailureCode =
 
 export interface FailureFacts {
   readonly retryable?: boolean;
-  readonly cause?: unknown;
   /** Whether a byte of the request may have left; only then can the server have acted on it. */
   readonly sent?: boolean;
   /** When the head of the response has come. */
@@ -34,7 +34,7 @@ export class FetchFailure extends Error {
   readonly status: number | undefined;
 
   constructor(code: FailureCode, message: string, facts: FailureFacts = {}) {
-    super(message, facts.cause === undefined ? undefined : { cause: facts.cause });
+    super(message);
     this.code = code;
     this.retryable = facts.retryable;
     this.sent = facts.sent ?? false;
@@ -43,9 +43,8 @@ export class FetchFailure extends Error {
 
   /** The same with what the step that failed knows. */
   at(sent: boolean, status: number | undefined): FetchFailure {
-    const facts = { sent, cause: this.cause };
     return new FetchFailure(this.code, this.message, {
-      ...facts,
+      sent,
       ...(this.retryable === undefined ? {} : { retryable: this.retryable }),
       ...(status === undefined ? {} : { status }),
     });
@@ -77,13 +76,11 @@ export function hostErrorOfFailure(
     return new HostError("outcome_unknown", `${text}; the request may have been carried out`, {
       retryable: keyed,
       detail: { cause: code, ...known },
-      cause: failure,
     });
   }
   return new HostError(code, text, {
     ...(retryable === undefined ? {} : { retryable }),
     ...(status === undefined ? {} : { detail: known }),
-    cause: failure,
   });
 }
 
@@ -105,7 +102,6 @@ const words: ReadonlyMap<string, Words> = new Map<string, Words>([
   ["EPIPE", closedEarly],
   ["UND_ERR_SOCKET", closedEarly],
   ["UND_ERR_RES_CONTENT_LENGTH_MISMATCH", closedEarly],
-  ["HPE_INVALID_EOF_STATE", closedEarly],
   ["UND_ERR_HEADERS_OVERFLOW", { code: "result_too_large", text: "the head of the response is too large" }],
 ]);
 
@@ -114,14 +110,29 @@ const certificateErrors =
   /^(?:ERR_TLS_CERT|CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH|ERROR_IN_CERT|INVALID_(?:CA|PURPOSE))/;
 const systemErrors = /^E[A-Z0-9]+$/;
 
-/** What an error of the network, of TLS or of the HTTP library means. */
-export function failureOf(error: unknown): FetchFailure {
+/**
+ * What an error of the network, of TLS or of the HTTP library means. `headCame` tells a body that was cut from a head that
+ * contradicts itself, for which the library has one error.
+ */
+export function failureOf(error: unknown, headCame: boolean): FetchFailure {
   if (error instanceof FetchFailure) return error;
-  const code = error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "";
+  const { code, text, retryable } = wordsOfError(error, headCame);
+  return new FetchFailure(code, text, retryable === undefined ? {} : { retryable });
+}
+
+function wordsOfError(error: unknown, headCame: boolean): Words {
+  if (!(error instanceof Error)) return wordsOf("");
+  const { name, message } = error;
+  const code = "code" in error && typeof error.code === "string" ? error.code : "";
+  if (name === "HTTPParserError") {
+    // The parser's own words, in brackets at the end; they hold nothing of the response.
+    const [reason = ""] = / \([^()]*\)$/.exec(message) ?? [];
+    return reason.includes("EOF") ? closedEarly : against(reason);
+  }
+  if (code === "UND_ERR_RES_CONTENT_LENGTH_MISMATCH" && !headCame) return against("");
   // The library has one code for a connection that closed and for answers such as an upgrade that nobody asked for.
-  const badAnswer = code === "UND_ERR_SOCKET" && error instanceof Error && error.message.startsWith("bad ");
-  const { code: meaning, text, retryable } = badAnswer ? against(code) : wordsOf(code);
-  return new FetchFailure(meaning, text, { cause: error, ...(retryable === undefined ? {} : { retryable }) });
+  if (code === "UND_ERR_SOCKET" && message.startsWith("bad ")) return against("");
+  return wordsOf(code === "" ? name : code);
 }
 
 function wordsOf(code: string): Words {
@@ -135,11 +146,10 @@ function wordsOf(code: string): Words {
   if (/^(?:ERR_SSL_|ERR_TLS_|EPROTO)/.test(code)) {
     return { code: "unavailable", text: `there is no TLS connection (${code})`, retryable: false };
   }
-  if (code.startsWith("HPE_")) return against(code);
   if (systemErrors.test(code)) return { code: "unavailable", text: `the connection failed (${code})` };
-  return { code: "internal", text: "the request failed for a reason that is not known here" };
+  return { code: "internal", text: `the request failed for a reason that is not known here (${code})` };
 }
 
-function against(code: string): Words {
-  return { code: "upstream", text: `the response breaks the rules of HTTP/1.1 (${code})` };
+function against(reason: string): Words {
+  return { code: "upstream", text: `the response breaks the rules of HTTP/1.1${reason}` };
 }

@@ -137,8 +137,7 @@ class FetchCall {
     if ((this.#request.body?.length ?? 0) > limits.bodyBytes) {
       throw new HostError("too_large", `fetch: the body of the request exceeds ${limits.bodyBytes} bytes`);
     }
-    const cancel = (): void =>
-      this.#ending.abort(new FetchFailure("cancelled", "the call was cancelled", { cause: signal.reason }));
+    const cancel = (): void => this.#ending.abort(new FetchFailure("cancelled", "the call was cancelled"));
     const late = (): void =>
       this.#ending.abort(new FetchFailure("timeout", `there was no result within ${limits.totalMs} ms`));
     const timer = setTimeout(late, limits.totalMs);
@@ -211,10 +210,10 @@ class FetchCall {
   #told(error: unknown): unknown {
     const shown = error instanceof FetchFailure ? this.#hostError(error) : error;
     if (!(shown instanceof HostError)) return shown;
-    const { code, retryable, cause } = shown;
+    const { code, retryable } = shown;
     const { values } = this.#secrets;
     const detail = shown.detail === undefined ? undefined : maskedDetail(shown.detail, values);
-    return new HostError(code, maskText(shown.message, values), { retryable, detail, cause });
+    return new HostError(code, maskText(shown.message, values), { retryable, detail });
   }
 
   #hostError(failure: FetchFailure): HostError {

@@ -118,5 +118,5 @@ async function inTime(
 function unresolved(error: unknown): never {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   const known = typeof code === "string" && /^[A-Z_]{1,32}$/.test(code) ? ` (${code})` : "";
-  throw new FetchFailure("unavailable", `the name cannot be resolved${known}`, { cause: error });
+  throw new FetchFailure("unavailable", `the name cannot be resolved${known}`);
 }
