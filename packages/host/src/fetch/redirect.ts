@@ -6,7 +6,7 @@
  */
 
 import { type HeaderList, idempotencyHeader, urlProblem } from "./arguments.js";
-import { headerOf, type ReplyHead } from "./exchange.js";
+import type { ReplyHead } from "./exchange.js";
 import { isReference } from "./secrets.js";
 
 export interface HopRequest {
@@ -36,7 +36,8 @@ export function isRedirect({ status, headers }: ReplyHead): boolean {
 export type NextRequest = { readonly request: HopRequest } | { readonly refused: string };
 
 export function redirected(request: HopRequest, { status, headers: given }: ReplyHead): NextRequest {
-  const location = headerOf(given, "location");
+  const [location = "", ...others] = given.filter(([name]) => name === "location").map(([, value]) => value);
+  if (others.length > 0) return { refused: "names several places" };
   if (!URL.canParse(location, request.url.href)) return { refused: "leads to what is no URL" };
   const url = new URL(location, request.url.href);
   const problem = urlProblem(url.href);
