@@ -65,8 +65,8 @@ export function valueFailure(values: readonly JsonValue[], value: unknown, at: P
   const text = (): string => {
     const names = expected();
     const rest = names.length > shownMax ? `, … (${values.length})` : "";
-    const texts = values.filter((each): each is string => typeof each === "string").slice(0, comparedMax);
-    const near = typeof value === "string" ? didYouMean(value, texts) : undefined;
+    const texts = values.filter((each): each is string => typeof each === "string");
+    const near = typeof value === "string" ? nearName(value, texts) : undefined;
     const hint = near === undefined ? "" : `; did you mean ${quote(near)}?`;
     const one = names.length === 1 ? "" : "one of ";
     return `must be ${one}${names.slice(0, shownMax).join(", ")}${rest}${hint}`;
@@ -76,7 +76,11 @@ export function valueFailure(values: readonly JsonValue[], value: unknown, at: P
 
 export function missingProperty(key: string, value: object, at: Place | undefined): Failure {
   return failure(at, () => {
-    const near = didYouMean(key, Object.keys(value).slice(0, comparedMax));
+    const there = Object.entries(value).filter(([, each]) => each !== undefined);
+    const near = nearName(
+      key,
+      there.map(([name]) => name),
+    );
     const hint = near === undefined ? "" : ` (there is ${quote(near)})`;
     return `must have the property ${quote(key)}${hint}`;
   });
@@ -84,7 +88,7 @@ export function missingProperty(key: string, value: object, at: Place | undefine
 
 export function unknownProperty(key: string, known: object, at: Place | undefined): Failure {
   return failure(at, () => {
-    const near = didYouMean(key, Object.keys(known).slice(0, comparedMax));
+    const near = nearName(key, Object.keys(known));
     const hint = near === undefined ? "" : `; did you mean ${quote(near)}?`;
     return `must not have the property ${quote(key)}${hint}`;
   });
@@ -113,7 +117,21 @@ export function closest(failures: readonly Failure[], value: unknown, at: Place 
 
 function depthRank(each: Failure): number {
   const depth = each.at?.depth ?? 0;
-  return each.kind === "other" ? depth * 2 + 1 : (depth - 1) * 2;
+  switch (each.kind) {
+    case "other":
+      return depth * 2 + 1;
+    case "type":
+      return depth * 2 - 1;
+    case "value":
+      return depth * 2 - 2;
+  }
+}
+
+/** Of words of one or two letters every other one is near; they count when only the case differs. */
+function nearName(word: string, names: readonly string[]): string | undefined {
+  const compared = names.slice(0, comparedMax);
+  if (word.length >= 3) return didYouMean(word, compared);
+  return compared.find((name) => name.toLowerCase() === word.toLowerCase());
 }
 
 /** Branches of one union share the places above it. */
