@@ -2,6 +2,9 @@
 
 export {
   type CallReport,
+  type CellPool,
+  type CellRequest,
+  type CellResult,
   type DryRun,
   type FlowReport,
   type FlowService,

@@ -1,0 +1,89 @@
+// The settings of a data folder: what is typed, what is kept, what is refused.
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+import { noSettings, readSettings, secretLookup, withOptions, writeSettings } from "./settings.js";
+
+const scratch = mkdtempSync(join(tmpdir(), "settings-"));
+afterAll(() => rmSync(scratch, { recursive: true, force: true }));
+const file = join(scratch, "settings.json");
+const none = { mount: [], allowNet: [], secret: [], caFile: undefined };
+
+function text(content: unknown): string {
+  const path = join(scratch, "given.json");
+  writeFileSync(path, typeof content === "string" ? content : JSON.stringify(content));
+  return path;
+}
+
+describe("options", () => {
+  test("are added to what is kept and read back the same", () => {
+    mkdirSync(join(scratch, "in"), { recursive: true });
+    const first = withOptions(noSettings, {
+      ...none,
+      mount: [`in=${join(scratch, "in")}`],
+      allowNet: ["127.0.0.1:80"],
+    });
+    const both = withOptions(first, {
+      ...none,
+      secret: ["TOKEN=env:MY_TOKEN"],
+      allowNet: ["127.0.0.1:80", "intranet"],
+    });
+    writeSettings(file, both);
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(readSettings(file)).toEqual({
+      format: 1,
+      mounts: { in: join(scratch, "in") },
+      privateHosts: ["127.0.0.1:80", "intranet"],
+      caFile: null,
+      secrets: { TOKEN: "env:MY_TOKEN" },
+    });
+  });
+
+  test.each([
+    ["no name", { mount: ["./x"] }, /write name=FOLDER/],
+    ["no such folder", { mount: ["x=./is-not-there"] }, /no such folder/],
+    ["a file for a folder", { mount: [`x=${text("")}`] }, /is no folder/],
+    ["a file without certificates", { caFile: text("nothing") }, /holds no PEM certificate/],
+  ])("%s is a mistake", (_what, typed, message) => {
+    expect(() => withOptions(noSettings, { ...none, ...typed })).toThrow(message);
+  });
+
+  test("a secret on the command line is refused without being repeated", () => {
+    let message = "";
+    try {
+      withOptions(noSettings, { ...none, secret: ["TOKEN=hunter2-s3cret"] });
+    } catch (error) {
+      message = String(error);
+    }
+    expect(message).toContain("TOKEN=env:VARIABLE");
+    expect(message).not.toContain("hunter2");
+  });
+});
+
+describe("the file", () => {
+  test("nothing is said when there is none", () => {
+    expect(readSettings(join(scratch, "none.json"))).toEqual(noSettings);
+  });
+
+  test.each([
+    ["no JSON", "{", /is not JSON/],
+    ["an unknown key", { ...noSettings, mount: {} }, /unknown key "mount"; did you mean mounts\?/],
+    ["a relative mount", { ...noSettings, mounts: { a: "b" } }, /mounts\.a/],
+    ["a secret's value", { ...noSettings, secrets: { A: "s3cret" } }, /must be env:NAME/],
+    ["another format", { ...noSettings, format: 2 }, /format/],
+  ])("%s is refused", (_what, content, message) => {
+    expect(() => readSettings(text(content))).toThrow(message);
+  });
+});
+
+test("a secret is looked up when it is used, and an empty one is none", () => {
+  const environment: NodeJS.ProcessEnv = { MINE: "one" };
+  const lookup = secretLookup({ ...noSettings, secrets: { A: "env:MINE", B: "env:OTHER" } }, environment);
+  expect(lookup("A")).toBe("one");
+  environment["MINE"] = "two";
+  expect(lookup("A")).toBe("two");
+  environment["MINE"] = "";
+  expect([lookup("A"), lookup("B"), lookup("constructor")]).toEqual([undefined, undefined, undefined]);
+  expect(readFileSync(file, "utf8")).not.toContain("two");
+});
