@@ -12,6 +12,8 @@ const alias = Object.fromEntries(
 export default defineConfig({
   resolve: { alias },
   test: {
+    // A thread cannot load TypeScript: the store's is bundled from its sources before the tests.
+    globalSetup: ["scripts/lib/store-thread.mjs"],
     include: ["packages/*/src/**/*.test.ts", "test/**/*.test.ts", "scripts/**/*.test.ts"],
     pool: "forks",
     maxWorkers: 2,

@@ -13,6 +13,7 @@ import process from "node:process";
 import { fileURLToPath } from "node:url";
 import vm from "node:vm";
 import { build } from "esbuild";
+import { bundleStoreThread, sourceAlias } from "../lib/store-thread.mjs";
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 const home = join(root, "packages/flowcell");
@@ -23,14 +24,6 @@ const { version } = JSON.parse(readFileSync(join(home, "package.json"), "utf8"))
 const entries = { cli: "src/cli/main.ts", index: "src/index.ts" };
 /** A bundle of its own, since no run needs it; loaded as it is. */
 const doctor = { name: "doctor", source: "src/cli/doctor-command.ts" };
-
-/** The workspaces' sources stand in for their builds, so that a bundle is never made from stale ones. */
-const alias = Object.fromEntries(
-  readdirSync(join(root, "packages")).map((name) => [
-    `@flowcell/${name}`,
-    join(root, "packages", name, "src/index.ts"),
-  ]),
-);
 
 const apart = {
   name: "apart",
@@ -58,7 +51,7 @@ async function bundle(name, source) {
     target: "node20",
     // import() in a script with stored code needs a callback that V8 does not store; require does as well.
     supported: { "dynamic-import": false },
-    alias,
+    alias: sourceAlias,
     // Both find their own binaries beside their files.
     external: ["koffi", "esbuild"],
     define: { FLOWCELL_VERSION: JSON.stringify(version), "import.meta.url": "__moduleUrl" },
@@ -137,6 +130,7 @@ for (const [name, source] of Object.entries(entries)) {
 const plain = await bundle(doctor.name, doctor.source);
 put(`${doctor.name}.cjs`, `${plain.text}\n//# sourceMappingURL=${doctor.name}.cjs.map\n`);
 put(`${doctor.name}.cjs.map`, plain.map);
+await bundleStoreThread(join(dist, "store-thread.cjs"));
 for (const file of readdirSync(dist)) {
   if (/^(?:cli|index|doctor)-[0-9a-f]{16}\./.test(file) && !kept.has(file)) rmSync(join(dist, file));
 }

@@ -29,6 +29,7 @@ function importsOf(text: string): string[] {
 interface Manifest {
   readonly name: string;
   readonly dependencies?: Readonly<Record<string, string>>;
+  readonly optionalDependencies?: Readonly<Record<string, string>>;
 }
 
 function manifestOf(name: string): Manifest {
@@ -45,7 +46,7 @@ describe("package boundaries", () => {
   for (const [name, allowed] of Object.entries(mayImport)) {
     test(`${name} imports only ${allowed.length > 0 ? allowed.join(", ") : "no other package"}`, () => {
       const manifest = manifestOf(name);
-      const declared = Object.keys(manifest.dependencies ?? {});
+      const declared = Object.keys({ ...manifest.dependencies, ...manifest.optionalDependencies });
       const offences: string[] = [];
       for (const dependency of declared) {
         const sibling = dependency.match(/^@flowcell\/(.+)$/)?.[1];

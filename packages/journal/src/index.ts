@@ -8,6 +8,7 @@ export {
   recoveryOf,
   recoveryTable,
 } from "./recovery.js";
+export { openSqliteStore, type SqliteStoreOptions } from "./sqlite/store.js";
 export {
   type AuditRow,
   type CallRow,

@@ -118,7 +118,11 @@ export function mayBeRecorded(
 }
 
 /** A run's progress as it would be after a patch. */
-export function mayProgress(runId: string, next: RunProgress, nextOrder: number): void {
+export function mayProgress(
+  runId: string,
+  next: Pick<RunProgress, "state" | "status" | "finishedAt" | "endOrder" | "endStatus">,
+  nextOrder: number,
+): void {
   const { state, status } = next;
   const what = `run ${runId}: state ${state}`;
   const open = status === "suspended" || status === "needs_reconcile";

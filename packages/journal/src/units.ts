@@ -47,10 +47,13 @@ const boolean: Take<boolean> = (value, where) =>
   typeof value === "boolean" ? value : fail(where, "true or false");
 
 const time: Take<number> = (value, where) =>
-  typeof value === "number" && Number.isFinite(value) ? value : fail(where, "a finite number");
+  // + 0: a store cannot be relied on to keep the sign of zero.
+  typeof value === "number" && Number.isFinite(value) ? value + 0 : fail(where, "a finite number");
 
 const count: Take<number> = (value, where) =>
-  Number.isSafeInteger(value) && Number(value) >= 0 ? Number(value) : fail(where, "a whole number from 0");
+  Number.isSafeInteger(value) && Number(value) >= 0
+    ? Number(value) + 0
+    : fail(where, "a whole number from 0");
 
 const positive: Take<number> = (value, where) =>
   Number.isSafeInteger(value) && Number(value) >= 1 ? Number(value) : fail(where, "a whole number from 1");
@@ -138,15 +141,27 @@ const encoded = object<EncodedValue>({ text: long, devalue: boolean, attachments
 const status: Take<Status> = (value, where) =>
   typeof value === "string" && isStatus(value) ? value : fail(where, "a status");
 
-const hostError: Take = (value, where) => {
-  if (!isObject(value) || typeof value["code"] !== "string" || !isHostErrorCode(value["code"]))
-    fail(where, "the data of a host error");
+/** A copy as it comes back from a store that keeps text. */
+function throughJson(value: unknown, where: string): unknown {
   try {
-    // As it comes back from a store that keeps text.
     return JSON.parse(JSON.stringify(value)) as unknown; // any by the library
   } catch {
     return fail(where, "what JSON can carry");
   }
+}
+
+const errorFields = ["code", "message", "detail", "retryable", "name"];
+const hostError: Take = (value, where) => {
+  const copy = throughJson(value, where);
+  if (!isObject(copy) || typeof copy["code"] !== "string" || !isHostErrorCode(copy["code"]))
+    fail(where, "the data of a host error");
+  boolean(copy["retryable"], `${where}.retryable`);
+  if (typeof copy["message"] !== "string") fail(`${where}.message`, "text");
+  if (copy["name"] !== undefined && typeof copy["name"] !== "string") fail(`${where}.name`, "text");
+  for (const field of Object.keys(copy)) {
+    if (!errorFields.includes(field)) throw new Refused("conflict", `${where} has an unknown field ${field}`);
+  }
+  return copy;
 };
 
 const succeeded = object<CallOutcome>({ ok: boolean, value: encoded });
@@ -155,14 +170,14 @@ const outcome: Take<CallOutcome> = (value, where) =>
   isObject(value) && value["ok"] === true ? succeeded(value, where) : failed(value, where);
 
 const note: Take<CallNote> = (value, where) => {
-  if (!isObject(value)) fail(where, "an object");
-  const copy: Record<string, CallNote[string]> = {};
-  for (const [field, one] of Object.entries(value)) {
-    if (one !== null && typeof one !== "string" && typeof one !== "boolean") time(one, `${where}.${field}`);
-    copy[field] = one as CallNote[string]; // just checked to be one of its kinds
+  const copy = throughJson(value, where);
+  if (!isObject(copy)) fail(where, "an object");
+  for (const [field, one] of Object.entries(copy)) {
+    if (typeof one === "object" && one !== null)
+      fail(`${where}.${field}`, "text, a number, true, false or null");
   }
   if (Buffer.byteLength(JSON.stringify(copy)) > noteBytes) fail(where, `at most ${noteBytes} bytes as JSON`);
-  return copy;
+  return copy as CallNote; // just checked
 };
 
 const waitCondition = variants<WaitCondition>({

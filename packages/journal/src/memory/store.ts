@@ -3,6 +3,7 @@
  * but survival: it ends with its process.
  */
 
+import { pageLimit } from "../paging.js";
 import { Refused } from "../rules.js";
 import {
   type AuditRow,
@@ -183,14 +184,18 @@ export class MemoryStore implements Store {
       if (finishedAt !== null && finishedAt < finishedBefore) finished.push({ runId, finishedAt });
     }
     const removed = finished.sort((one, other) => one.finishedAt - other.finishedAt).slice(0, runsMax);
+    const quarantine = this.#tables.quarantine;
     for (const { runId } of removed) {
       for (const { callId } of this.#tables.runs.get(runId)?.calls.values() ?? []) {
         if (callId !== null) this.#tables.callIds.delete(callId);
       }
       this.#tables.runs.delete(runId);
-      const kept = this.#tables.quarantine.filter((row) => row.runId !== runId);
-      this.#tables.quarantine.splice(0, this.#tables.quarantine.length, ...kept);
     }
+    const gone = new Set(removed.map(({ runId }) => runId));
+    const kept = quarantine.filter(
+      ({ runId, at }) => !gone.has(runId) && (at >= finishedBefore || this.#tables.runs.has(runId)),
+    );
+    quarantine.splice(0, quarantine.length, ...kept);
     return removed.length;
   }
 
@@ -215,13 +220,6 @@ export class MemoryStore implements Store {
   #unfinished(): RunEntry[] {
     return [...this.#tables.runs.values()].filter(({ row }) => row.state !== "finished");
   }
-}
-
-/** Also asked by the other stores: a page that nobody can mean is a mistake of the caller. */
-export function pageLimit(limit: number): number {
-  if (!Number.isInteger(limit) || limit < 1 || limit > 1000)
-    throw new RangeError(`a page has 1 to 1000 runs, not ${limit}`);
-  return limit;
 }
 
 function copyRun(row: RunRow): RunRow {

@@ -1,0 +1,32 @@
+/**
+ * Removes finished runs that retention lets go, oldest first, with everything that belongs to them; the schema's triggers
+ * take the rest of each run and the bodies that nobody else holds. Deduplication keys, events and audit stay.
+ */
+
+import type { Retention } from "../store.js";
+import type { Database, Statement } from "./driver.js";
+
+export class Retainer {
+  readonly #old: Statement<{ readonly seq: number }>;
+  readonly #remove: Statement;
+  readonly #orphans: Statement;
+
+  constructor(db: Database) {
+    this.#old = db.prepare(
+      `SELECT seq FROM runs WHERE state = 'finished' AND finished_at < ? ORDER BY finished_at, seq LIMIT ?`,
+    );
+    this.#remove = db.prepare("DELETE FROM runs WHERE seq = ?");
+    // Of runs that were never there, or were gone when something late came for them.
+    this.#orphans = db.prepare(
+      "DELETE FROM quarantine WHERE at < ? AND NOT EXISTS (SELECT 1 FROM runs WHERE id = quarantine.run_id)",
+    );
+  }
+
+  /** How many runs were removed. */
+  retain({ finishedBefore, runsMax }: Retention): number {
+    const rows = this.#old.all(finishedBefore, runsMax);
+    for (const { seq } of rows) this.#remove.run(seq);
+    this.#orphans.run(finishedBefore);
+    return rows.length;
+  }
+}
