@@ -2,9 +2,9 @@
  * What one set of grants lets a script reach: the decision about a path and the handles it was made for. Every row begins
  * with `locate`; what a row then does, it does to those handles.
  *
- * The order: the rules for the path as written (nothing is looked up for a path that no rule grants, so that refusals do
- * not tell what exists), then the mount, then every guarded root, then the walk, which stops at a denied folder, then the
- * rules for where the walk ended, with the protection met on the way. The weakest answer holds.
+ * The order: every guarded root, the rules for the path as written (a path that no rule grants is not looked up, so that
+ * refusals do not tell what exists), the mount, the walk, which stops at a denied folder, then the rules for where the
+ * walk ended, with the protection met on the way. The weakest answer holds.
  */
 
 import { type FsRule, rulesAt, strongestAccess } from "@flowcell/manifest";
@@ -71,10 +71,13 @@ export class FsScope {
     this.calls = calls;
     this.#mounts = mounts;
     this.#rules = rules;
+    let guards: Guards | undefined;
     try {
-      this.guards = new Guards(calls, mounts, rules, alwaysDenied);
+      guards = new Guards(calls, mounts, rules, alwaysDenied);
+      this.guards = guards;
       for (const mount of mounts.values()) this.#assertNotOwn(mount);
     } catch (error) {
+      guards?.close();
       this.#closeMounts();
       throw error;
     }
@@ -84,10 +87,10 @@ export class FsScope {
   locate(call: string, text: string, need: Need, followLast = true): Place {
     const path = parseScriptPath(call, text);
     const subject = { call, file: path.text };
+    this.refreshGuards(subject);
     this.#decide(path, path.names, need, subject);
     const mount = this.#mounts.get(path.mount);
     if (mount === undefined) throw new RangeError(`no mount for a rule: ${path.mount}`);
-    this.refreshGuards(subject);
     try {
       assertNotReplaced(this.calls, mount, subject);
     } catch (error) {
