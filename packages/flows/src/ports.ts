@@ -259,6 +259,13 @@ export interface Reach {
   readonly remarks: readonly string[];
 }
 
+/** What a version may do that the approved one may not, and the other way round; lines for people. */
+export interface ReachDifference {
+  readonly approvedHash: string;
+  readonly added: readonly string[];
+  readonly removed: readonly string[];
+}
+
 export interface VersionReport {
   readonly flow: string;
   readonly hash: string;
@@ -270,6 +277,8 @@ export interface VersionReport {
   readonly decidedBy: string | null;
   readonly decisionReason: string | null;
   readonly reach: Reach;
+  /** Against the approved version; null when there is none, or when this is the one. */
+  readonly difference: ReachDifference | null;
   readonly manifestText: string;
   readonly sources: readonly { readonly path: string; readonly text: string }[];
   readonly bundle: string;

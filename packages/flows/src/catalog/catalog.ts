@@ -1,0 +1,227 @@
+/**
+ * What is installed and what of it may run. The service owns one; the store is behind it.
+ *
+ * The states of all versions are kept in memory and written through: the store is held by this process alone, so that what
+ * is here is what is there. A decision counts from its commit on.
+ *
+ * Kept true: `gate`, which is asked before every activation, lets a version through only while it is approved, or
+ * superseded (its runs finish on it); anything unknown or unreadable does not run.
+ */
+
+import type { FlowRow, RunRow, Store, VersionRow } from "@flowcell/journal";
+import type { Limits } from "@flowcell/protocol";
+import { type FlowServiceOptions, type Gate, OperationError } from "../ports.js";
+import type { FlowPorts } from "./functions.js";
+import { type OpenRunnable, openRunnable } from "./runnable.js";
+import { nearestHash, unknownFlow } from "./texts.js";
+import { planVersion, type VersionPlan } from "./version-plan.js";
+
+export type VersionHead = Omit<
+  VersionRow,
+  "bundle" | "bundleMap" | "sources" | "manifestText" | "dryRunJson"
+>;
+
+export interface FlowEntry {
+  row: FlowRow;
+  readonly versions: Map<string, VersionHead>;
+}
+
+/** How long a run waits until a version that cannot be had now is asked for again. */
+const retryMs = 30_000;
+
+export class Catalog {
+  readonly store: Store;
+  readonly options: FlowServiceOptions;
+  readonly now: () => number;
+  readonly #ports: FlowPorts;
+  readonly #flows = new Map<string, FlowEntry>();
+  readonly #plans = new Map<string, VersionPlan>();
+  readonly #runnables = new Map<string, Promise<OpenRunnable>>();
+
+  private constructor(options: FlowServiceOptions, ports: FlowPorts) {
+    this.store = options.store;
+    this.options = options;
+    this.now = options.now ?? Date.now;
+    this.#ports = ports;
+  }
+
+  static async open(options: FlowServiceOptions, ports: FlowPorts): Promise<Catalog> {
+    const catalog = new Catalog(options, ports);
+    for (const row of await options.store.flows()) {
+      const versions = await options.store.versions(row.flow);
+      const heads = versions.map(headOf).sort((one, other) => one.number - other.number);
+      catalog.#flows.set(row.flow, { row, versions: new Map(heads.map((head) => [head.hash, head])) });
+    }
+    return catalog;
+  }
+
+  get ceilings(): Limits {
+    return this.options.ceilings;
+  }
+
+  /** Every flow, sorted by id. */
+  entries(): readonly FlowEntry[] {
+    return [...this.#flows.values()].sort((one, other) => (one.row.flow < other.row.flow ? -1 : 1));
+  }
+
+  find(flow: string): FlowEntry | undefined {
+    return this.#flows.get(flow);
+  }
+
+  /** Throws OperationError with the nearest id. */
+  entry(flow: string): FlowEntry {
+    const entry = this.#flows.get(flow);
+    if (entry === undefined) throw unknownFlow(flow, [...this.#flows.keys()]);
+    return entry;
+  }
+
+  /** `hash` whole, or a prefix that names one version; the newest version without it. */
+  head(flow: string, hash: string | undefined): VersionHead {
+    const { versions } = this.entry(flow);
+    const all = [...versions.values()];
+    const found = hash === undefined ? all.slice(-1) : all.filter((head) => head.hash.startsWith(hash));
+    const [first, second] = found;
+    if (first !== undefined && second === undefined) return first;
+    if (second !== undefined && hash !== undefined) {
+      throw new OperationError(
+        "invalid",
+        `flow ${flow}: ${hash} begins ${found.length} hashes; write more of it`,
+      );
+    }
+    throw nearestHash(flow, hash ?? "", all);
+  }
+
+  /** The whole row, with sources and bundle. */
+  async version(flow: string, hash: string): Promise<VersionRow> {
+    const version = await this.store.version(flow, hash);
+    if (version === null) throw new Error(`flow ${flow}: version ${hash} is listed and not in the store`);
+    return version;
+  }
+
+  /** The row and its versions again as the store has them, after a commit that changed them. */
+  async refresh(flow: string): Promise<void> {
+    const row = await this.store.flow(flow);
+    if (row === null) return;
+    const heads = (await this.store.versions(flow))
+      .map(headOf)
+      .sort((one, other) => one.number - other.number);
+    this.#flows.set(flow, { row, versions: new Map(heads.map((head) => [head.hash, head])) });
+  }
+
+  /** Only of the row. */
+  patched(flow: string, patch: Partial<FlowRow>): void {
+    const entry = this.#flows.get(flow);
+    if (entry !== undefined) entry.row = { ...entry.row, ...patch };
+  }
+
+  // ------------------------------------------------------------------------------------------------- plans and runnables
+
+  async plan(flow: string, hash: string): Promise<VersionPlan> {
+    const key = `${flow} ${hash}`;
+    const known = this.#plans.get(key);
+    if (known !== undefined) return known;
+    const { manifestText } = await this.version(flow, hash);
+    const plan = planVersion(flow, hash, manifestText, this.ceilings);
+    this.#plans.set(key, plan);
+    return plan;
+  }
+
+  /** Of the approved version; throws OperationError `denied` with the remedy when there is none. */
+  async approvedPlan(flow: string): Promise<VersionPlan> {
+    const { row } = this.entry(flow);
+    if (row.approvedHash !== null) return await this.plan(flow, row.approvedHash);
+    const newest = this.head(flow, undefined);
+    throw new OperationError(
+      "denied",
+      `flow ${flow} has no approved version; review it with: flowcell show ${flow}, then: flowcell approve ${flow} ${newest.hash}`,
+    );
+  }
+
+  /** Rejects when a mount cannot be opened or the manifest asks for more than there is now. */
+  async runnable(flow: string, hash: string): Promise<OpenRunnable> {
+    const key = `${flow} ${hash}`;
+    const known = this.#runnables.get(key);
+    if (known !== undefined) return await known;
+    const opening = this.#open(flow, hash);
+    this.#runnables.set(key, opening);
+    try {
+      return await opening;
+    } catch (error) {
+      // The next run asks again: what failed may have been repaired.
+      this.#runnables.delete(key);
+      throw error;
+    }
+  }
+
+  async #open(flow: string, hash: string): Promise<OpenRunnable> {
+    const plan = await this.plan(flow, hash);
+    return openRunnable(plan, await this.version(flow, hash), this.options, this.#ports);
+  }
+
+  /** No unfinished run has the version any more: one that takes no new runs lets go of its mounts. */
+  release(flow: string, hash: string): void {
+    if (this.#flows.get(flow)?.versions.get(hash)?.state === "approved") return;
+    const key = `${flow} ${hash}`;
+    this.#plans.delete(key);
+    const opening = this.#runnables.get(key);
+    this.#runnables.delete(key);
+    opening?.then(({ close }) => close(), ignore);
+  }
+
+  async close(): Promise<void> {
+    const open = [...this.#runnables.values()];
+    this.#runnables.clear();
+    for (const opening of open) await opening.then(({ close }) => close(), ignore);
+  }
+
+  // ------------------------------------------------------------------------------------------------------------- the gate
+
+  async gate(run: Pick<RunRow, "flow" | "versionHash">): Promise<Gate> {
+    const { flow, versionHash } = run;
+    const head = this.#flows.get(flow)?.versions.get(versionHash);
+    const refusal = gateRefusal(flow, head);
+    if (refusal !== null) return { ok: false, end: refusal };
+    try {
+      return { ok: true, runnable: (await this.runnable(flow, versionHash)).runnable };
+    } catch (error) {
+      if (error instanceof OperationError) {
+        return { ok: false, end: { status: "denied", reason: "denied", message: error.message } };
+      }
+      return { ok: false, retryAt: this.now() + retryMs };
+    }
+  }
+}
+
+function gateRefusal(
+  flow: string,
+  head: VersionHead | undefined,
+): Extract<Gate, { readonly end: unknown }>["end"] | null {
+  switch (head?.state) {
+    case "approved":
+    case "superseded":
+      return null;
+    case "revoked":
+      return {
+        status: "cancelled",
+        reason: "revoked",
+        message: `the approval of this version of flow ${flow} was revoked by ${head.decidedBy ?? "somebody"}`,
+      };
+    case "installed":
+    case "rejected":
+      return {
+        status: "denied",
+        reason: "not_approved",
+        message: `this version of flow ${flow} is not approved`,
+      };
+    case undefined:
+      return { status: "denied", reason: "not_approved", message: `this version of flow ${flow} is unknown` };
+  }
+}
+
+function headOf(version: Omit<VersionRow, "bundle" | "bundleMap" | "sources">): VersionHead {
+  const { manifestText: _text, dryRunJson: _run, ...head } = version;
+  return head;
+}
+
+/** The failure was told to whoever asked for the runnable. */
+function ignore(): void {}
