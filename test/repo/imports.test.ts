@@ -16,8 +16,20 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   host: ["native", "manifest", "protocol"],
   journal: ["protocol"],
   flows: ["manifest", "host", "journal", "bundle", "protocol"],
+  codemode: ["flows", "bundle", "pool", "host", "journal", "sandbox", "protocol"],
   prelude: ["protocol"],
-  flowcell: ["flows", "bundle", "journal", "host", "manifest", "native", "pool", "sandbox", "protocol"],
+  flowcell: [
+    "codemode",
+    "flows",
+    "bundle",
+    "journal",
+    "host",
+    "manifest",
+    "native",
+    "pool",
+    "sandbox",
+    "protocol",
+  ],
 };
 
 const importPattern = /(?:from\s+|import\s*\(\s*|import\s+)["']([^"']+)["']/g;

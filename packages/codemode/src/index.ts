@@ -1,0 +1,2 @@
+/** Model-written code against tools, in a cell. */
+export {};
