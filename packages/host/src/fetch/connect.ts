@@ -29,7 +29,7 @@ export interface Opening {
 /** Stops and closes what `openConnection` began. */
 export type Close = () => void;
 
-export function openConnection(target: Target, secureContext: SecureContext, opening: Opening): Close {
+export function openConnection(target: Target, secureContext: () => SecureContext, opening: Opening): Close {
   const { host, port, addresses, url } = target;
   const tcp = connectTcp({
     host: addresses[0] ?? host,
@@ -66,7 +66,7 @@ export function openConnection(target: Target, secureContext: SecureContext, ope
       servername: isIP(host) === 0 ? host.replace(/\.$/, "") : "",
       ALPNProtocols: ["http/1.1"],
       rejectUnauthorized: true,
-      secureContext,
+      secureContext: secureContext(),
     });
     sockets.push(tls);
     tls.on("error", failed);

@@ -41,7 +41,8 @@ export interface Reply extends ReplyHead {
 
 export interface ExchangeSettings {
   readonly limits: FetchLimits;
-  readonly secureContext: SecureContext;
+  /** For https. */
+  readonly secureContext: () => SecureContext;
   /** Aborted with a FetchFailure as its reason. */
   readonly signal: AbortSignal;
 }

@@ -84,7 +84,7 @@ export function createFetchFunction(options: FetchOptions): HostFunction {
 interface Settings {
   readonly reach: Reach;
   readonly limits: FetchLimits;
-  /** Made with the first request: reading the authorities takes a while. */
+  /** Made with the first https request: reading the authorities takes a while. */
   readonly secureContext: () => ReturnType<typeof trust>;
   readonly secrets: () => CallSecrets;
 }
@@ -183,7 +183,7 @@ class FetchCall {
     const filled = this.#secrets.fill(headers, url);
     const wantsBody = (head: ReplyHead): boolean => !this.#leadsOn(head);
     const request = { target, method, headers: filled, body, wantsBody };
-    return await exchange(request, { limits, secureContext: secureContext(), signal });
+    return await exchange(request, { limits, secureContext, signal });
   }
 
   #refused({ status }: ReplyHead, what: string): HostError {
