@@ -380,13 +380,13 @@ export interface FlowService {
     readonly signalId?: string;
     readonly by: string;
   }): Promise<boolean>;
-  /** Answers an approval. The same answer again changes nothing; another one is a conflict. */
+  /** Answers an approval; says whose it was. The same answer again changes nothing; another one is a conflict. */
   answer(options: {
     readonly callId: string;
     readonly approve: boolean;
     readonly value?: unknown;
     readonly by: string;
-  }): Promise<void>;
+  }): Promise<{ readonly runId: string }>;
   reconcile(options: {
     readonly runId: string;
     readonly position: number;
