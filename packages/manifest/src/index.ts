@@ -11,6 +11,7 @@ export {
   parseHost,
   parseHostPattern,
 } from "./host-pattern.js";
+export { flowTsconfig, type GrantedFunction, type HostTypesOptions, hostTypes } from "./host-types.js";
 export { type JsonValue, manifestBytesMax } from "./json-document.js";
 export { type CompiledSchema, type CompileResult, compileSchema, type SchemaVerdict } from "./json-schema.js";
 export type { Concurrency, Manifest, Retry, Trigger } from "./manifest-types.js";
@@ -18,3 +19,4 @@ export { defaultMethods, evaluateNet, type NetDecision, type NetTarget } from ".
 export { type ManifestResult, manifestJson, type ParseManifestOptions, parseManifest } from "./parse.js";
 export { type Finding, formatManifestProblem, type ManifestProblem } from "./problem.js";
 export type { JsonSchema, JsonSchemaObject } from "./schema-check.js";
+export { schemaDeclarations, schemaType } from "./schema-types.js";
