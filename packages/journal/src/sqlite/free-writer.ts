@@ -73,14 +73,14 @@ export class FreeWriter {
     );
     this.#addEvent = db.prepare(
       `INSERT INTO events (id, name, at, value_text, value_devalue, value_parts)
-       SELECT ?1, ?2, ?3, ?4, ?5, ?6 WHERE NOT EXISTS (SELECT 1 FROM events WHERE id = ?1)`,
+       SELECT ?, ?, ?, ?, ?, ? WHERE NOT EXISTS (SELECT 1 FROM events WHERE id = ?)`,
     );
     this.#addFlow = db.prepare("INSERT INTO flows (flow, changed_at) VALUES (?, ?) ON CONFLICT DO NOTHING");
     this.#version = db.prepare("SELECT number FROM versions WHERE flow = ? AND hash = ?");
     this.#addVersion = db.prepare(
       `INSERT INTO versions (flow, number, hash, installed_at, installed_by, dry_run_json, manifest_text, bundle,
          bundle_map, sources_json)
-       VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM versions WHERE flow = ?1), ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+       VALUES (?, (SELECT coalesce(max(number), 0) + 1 FROM versions WHERE flow = ?), ?, ?, ?, ?, ?, ?, ?, ?)
        RETURNING number`,
     );
     this.#supersede = db.prepare(
@@ -124,7 +124,7 @@ export class FreeWriter {
       }
       case "event": {
         const { eventId, name, value, at } = operation;
-        const { changes } = this.#addEvent.run(eventId, name, at, ...this.#values.pack(value, null));
+        const { changes } = this.#addEvent.run(eventId, name, at, ...this.#values.pack(value, null), eventId);
         return { kind: "event", added: changes === 1 };
       }
       case "addVersion":
@@ -177,6 +177,7 @@ export class FreeWriter {
     const before = this.#version.get(flow, hash);
     if (before !== undefined) return { kind: "version", number: before.number, added: false };
     const added = this.#addVersion.get(
+      flow,
       flow,
       hash,
       version.installedAt,

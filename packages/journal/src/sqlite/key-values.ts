@@ -29,7 +29,7 @@ export class KeyValues {
     this.delete = db.prepare("DELETE FROM kv WHERE flow = ? AND key = ?");
     // Text is compared by its UTF-8 bytes.
     this.listFrom = db.prepare(
-      "SELECT key FROM kv WHERE flow = ?1 AND key >= ?2 AND (?3 IS NULL OR key > ?3) ORDER BY key",
+      "SELECT key FROM kv WHERE flow = ? AND key >= ? AND key IS NOT ? ORDER BY key",
     );
     this.bytes = db.prepare("SELECT bytes FROM kv_totals WHERE flow = ?");
   }

@@ -115,7 +115,7 @@ export class RunReader {
     );
     this.#quarantine = db.prepare(
       `SELECT run_id AS runId, position, at, reason, error_json, value_text, value_devalue, value_parts
-       FROM quarantine WHERE ?1 IS NULL OR run_id = ?1 ORDER BY seq`,
+       FROM quarantine WHERE run_id = coalesce(?, run_id) ORDER BY seq`,
     );
   }
 
