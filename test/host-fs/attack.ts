@@ -4,7 +4,7 @@
 //   data/file       a file, or a fifo, a link to the secret outside or to the denied one, a second name of either
 //   data/twin       a second name of the secret outside that comes and goes
 //   data/way        a link to the folder `sub`, or to the denied one
-//   data/private    denied; holds f = secret
+//   data/private    denied; holds f = secret; away at data/moved now and then
 //   outside         holds f = secret
 //   spare           what the attackers swap in
 
@@ -25,4 +25,4 @@ export function layOut(root: string): void {
   linkSync(join(root, "outside/f"), join(root, "data/twin"));
 }
 
-export const paths = ["dir/f", "file", "twin", "way/f", "dir/new", "way/new"];
+export const paths = ["dir/f", "file", "twin", "way/f", "moved/f", "dir/new", "way/new"];

@@ -51,6 +51,14 @@ function swapFile(): void {
   }
 }
 
+/** The victim may have made a folder of that name, which then gives way. */
+function moveDenied(): void {
+  attempt(() => renameSync(at("data/moved"), at("spare/made")));
+  attempt(() => rmSync(at("spare/made"), { recursive: true, force: true }));
+  attempt(() => renameSync(at("data/private"), at("data/moved")));
+  attempt(() => renameSync(at("data/moved"), at("data/private")));
+}
+
 function toggleTwin(): void {
   for (let time = 0; time < 10; time += 1) {
     attempt(() => unlinkSync(at("data/twin")));
@@ -58,7 +66,7 @@ function toggleTwin(): void {
   }
 }
 
-const attacks = process.argv[3] === "link" ? [toggleTwin] : [swapFolder, swapWay, swapFile];
+const attacks = process.argv[3] === "link" ? [toggleTwin] : [swapFolder, swapWay, swapFile, moveDenied];
 let rounds = 0;
 let isOver = false;
 process.stdin.on("end", () => {
