@@ -17,7 +17,7 @@ import { type CallContext, defineHostFunction, type HostFunction, HostFunctionEr
 import { type FetchRequest, fetchArguments, type HeaderList, idempotencyHeader } from "./arguments.js";
 import { trust } from "./connect.js";
 import { exchange, type Reply, type ReplyHead } from "./exchange.js";
-import { FetchFailure, hostErrorOfFailure } from "./failure.js";
+import { FetchFailure, failureOf, hostErrorOfFailure } from "./failure.js";
 import { checkedFetchLimits, type FetchLimits } from "./limits.js";
 import { maskBytes, maskText } from "./mask.js";
 import { privateHosts } from "./private-hosts.js";
@@ -206,18 +206,19 @@ class FetchCall {
     };
   }
 
-  /** What the script is told: a server that knows a secret can put it into the target of a redirect. */
-  #told(error: unknown): unknown {
-    const shown = error instanceof FetchFailure ? this.#hostError(error) : error;
-    if (!(shown instanceof HostError)) return shown;
+  /** What the script is told. Masked, since a server that knows a secret can put it into the target of a redirect. */
+  #told(error: unknown): HostError {
+    const shown = error instanceof HostError ? error : this.#hostError(error);
     const { code, retryable } = shown;
     const { values } = this.#secrets;
     const detail = shown.detail === undefined ? undefined : maskedDetail(shown.detail, values);
     return new HostError(code, maskText(shown.message, values), { retryable, detail });
   }
 
-  #hostError(failure: FetchFailure): HostError {
+  #hostError(error: unknown): HostError {
     const { method, url } = this.#hop;
+    // What is no failure of a step is a bug, of which nobody knows when it came; its own text might hold anything.
+    const failure = error instanceof FetchFailure ? error : failureOf(error, false).at(true, undefined);
     return hostErrorOfFailure(failure, {
       what: describeRequest(method, url),
       mayHaveActed: this.#acted || (changes(method) && failure.sent),
