@@ -1,5 +1,6 @@
 /** Manifests: what is read, what is refused, and that every refusal says where. */
 
+import { readFileSync } from "node:fs";
 import { limitNames } from "@flowcell/protocol";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -113,6 +114,14 @@ describe("what is read", () => {
         secrets: [{ name: "key", hosts: ["api.example.com"], header: "x-api-key", scheme: "Bearer" }],
       },
     });
+  });
+
+  test("the example of the documentation is one", () => {
+    const page = readFileSync(new URL("../../../docs/MANIFEST.md", import.meta.url), "utf8");
+    const example = /```jsonc\n([\s\S]*?)```/.exec(page)?.[1] ?? "";
+    const result = parseManifest(example);
+    expect(problemsOf(result).map(formatManifestProblem)).toEqual([]);
+    expect(result).toMatchObject({ ok: true, manifest: { id: "price-watch" } });
   });
 
   test("a manifest is frozen to the bottom", () => {

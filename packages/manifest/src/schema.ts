@@ -163,7 +163,7 @@ const grants = z.strictObject({
 
 /** One limit; the table of limits words what is wrong with it. */
 function limit(name: LimitName): z.ZodMiniOptional<z.ZodMiniCustom<number, unknown>> {
-  const { unit, meaning } = limitTable[name];
+  const { unit, least, most, meaning } = limitTable[name];
   const schema = z
     .custom<number>(() => true)
     .check(
@@ -172,7 +172,7 @@ function limit(name: LimitName): z.ZodMiniOptional<z.ZodMiniCustom<number, unkno
         if (result.ok) return;
         context.issues.push({ code: "custom", input: context.value, message: result.message });
       }),
-      z.describe(`${meaning} (${unit})`),
+      z.meta({ description: `${meaning} (${unit})`, type: "integer", minimum: least, maximum: most }),
     );
   return z.optional(schema);
 }
@@ -205,8 +205,12 @@ export const manifestSchema = z.strictObject({
   id: ruled(idRule).check(z.describe("1 to 63 of a-z, 0-9, - and _")),
   version: z.optional(ruled(versionRule)).check(z.describe("of the flow, for people")),
   description: z.optional(text(1_024)).check(z.describe("for people")),
-  input: z.optional(jsonSchema).check(z.describe("JSON Schema of the input; checked before a run starts")),
-  output: z.optional(jsonSchema).check(z.describe("JSON Schema of the result; checked when a run ends")),
+  input: z
+    .optional(jsonSchema)
+    .check(z.meta({ type: "object", description: "JSON Schema of the input; checked before a run starts" })),
+  output: z
+    .optional(jsonSchema)
+    .check(z.meta({ type: "object", description: "JSON Schema of the result; checked when a run ends" })),
   trigger: z
     .prefault(z.discriminatedUnion("kind", [triggers.manual, triggers.cron, triggers.event]), {
       kind: "manual",
