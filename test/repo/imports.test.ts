@@ -16,7 +16,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   host: ["native", "manifest", "protocol"],
   journal: ["protocol"],
   flows: ["manifest", "host", "journal", "bundle", "protocol"],
-  codemode: ["flows", "bundle", "pool", "host", "journal", "sandbox", "protocol"],
+  codemode: ["flows", "bundle", "pool", "host", "journal", "manifest", "sandbox", "protocol"],
   prelude: ["protocol"],
   flowcell: [
     "codemode",
