@@ -1,2 +1,2 @@
 /** Model-written code against tools, in a cell. */
-export {};
+export type { SchemaVerdict, Tool, ToolContext, ToolSchema, ToolSet } from "./tools.js";
