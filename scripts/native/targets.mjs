@@ -88,6 +88,14 @@ export const targets = [
     os: ["linux"],
   },
   {
+    name: "files-test",
+    kind: "hosted-exe",
+    folder: "test",
+    test: true,
+    sources: ["src/launch/files_linux.c", "src/launch/files_test.c"],
+    os: ["linux"],
+  },
+  {
     name: "wire-test",
     kind: "hosted-exe",
     folder: "test",
