@@ -8,15 +8,19 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { withLock } from "./lib/lock.mjs";
+import { makeSqlite } from "./lib/sqlite.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const stampFile = join(root, "node_modules/.flowcell-stamp");
 
-/** The tasks: what each runs once the clone is installed and built. */
+/**
+ * The tasks: what each runs once the clone is installed and built. Without SQLite the cell works and flows do not, so that
+ * only the tests insist on it.
+ */
 const tasks = {
   start: { build: true, command: ["node", "scripts/start.mjs"] },
-  test: { build: true, command: ["node", "scripts/test.mjs"] },
-  quick: { build: true, command: ["node", "scripts/test.mjs", "--quick"] },
+  test: { build: true, sqlite: true, command: ["node", "scripts/test.mjs"] },
+  quick: { build: true, sqlite: true, command: ["node", "scripts/test.mjs", "--quick"] },
   build: { build: true, command: undefined },
   generate: { build: false, command: ["node", "scripts/generate.mjs"] },
   bench: { build: true, command: ["node", "test/bench/bench.mjs"] },
@@ -82,12 +86,16 @@ function installStamp() {
   return hash.digest("hex");
 }
 
+function npmCommand() {
+  const execPath = process.env.npm_execpath;
+  return execPath?.endsWith("npm-cli.js") ? [process.execPath, execPath] : ["npm"];
+}
+
 async function install() {
   const stamp = installStamp();
   if (existsSync(stampFile) && readFileSync(stampFile, "utf8") === stamp) return;
   say("flowcell: installing npm packages …");
-  const execPath = process.env.npm_execpath;
-  const npm = execPath?.endsWith("npm-cli.js") ? [process.execPath, execPath] : ["npm"];
+  const npm = npmCommand();
   const flags = ["--ignore-scripts", "--include=dev", "--include=optional", "--no-audit", "--no-fund"];
   await must("npm ci", npm[0], [...npm.slice(1), "ci", ...flags, "--loglevel=error"], {
     env: cleanEnvironment(),
@@ -96,12 +104,17 @@ async function install() {
   writeFileSync(stampFile, stamp);
 }
 
-async function build() {
+async function build({ sqlite: needsSqlite = false }) {
   const tsc = join(root, "node_modules/typescript/bin/tsc");
   const native = must("the native build", process.execPath, ["scripts/build-native.mjs"]);
+  const sqlite = makeSqlite({ root, npm: npmCommand(), env: cleanEnvironment(), say });
   await must("the TypeScript build", process.execPath, [tsc, "-b"]);
   await must("bundling", process.execPath, ["scripts/native/bundle-cli.mjs"]);
   await native;
+  const missing = await sqlite;
+  if (missing === null) return;
+  if (needsSqlite) die(69, `${missing}.`);
+  say(`flowcell: flows are off in this clone: ${missing}.`);
 }
 
 async function main() {
@@ -116,7 +129,7 @@ async function main() {
     join(root, ".cache/bootstrap.lock"),
     async () => {
       await install();
-      if (task.build) await build();
+      if (task.build) await build(task);
     },
     () => say("flowcell: another build of this clone is running; waiting for it …"),
   );
