@@ -19,6 +19,15 @@ export {
   readFlowFile,
   restoreScriptMap,
 } from "./flow-folder.js";
-export type { ScriptMap } from "./script-map.js";
-export { type Place, printable, renderFrame, renderPlace } from "./source-text.js";
+export { foreignKind } from "./foreign-text.js";
+export {
+  type AssembledActivation,
+  assembleResult,
+  bundleFailed,
+  logLine,
+  notStarted,
+  type ResultContext,
+} from "./run-result.js";
+export { type Edit, EditedText, type ScriptMap } from "./script-map.js";
+export { LineIndex, type Place, printable, renderFrame, renderPlace } from "./source-text.js";
 export { type MappedStack, mapStack, scriptFileName } from "./stack.js";

@@ -6,14 +6,19 @@
  * `value`, `logs` and the texts of a script's error are a script's own.
  */
 import type {
+  ActivationError,
   CallOutcome,
-  ConsoleLevel,
+  CallRecord,
+  ConsoleLine,
   EncodedValue,
   Limits,
-  ScriptErrorData,
   Status,
+  Usage,
   WarningData,
 } from "@flowcell/protocol";
+
+/** Parts of the result object, which protocol declares. */
+export type { ActivationError, CallRecord, CallState, ConsoleLine, Usage } from "@flowcell/protocol";
 
 /** One host call as its handler sees it. */
 export interface HostCall {
@@ -27,15 +32,6 @@ export interface HostCall {
   readonly signal: AbortSignal;
   /** The same for the same position of the same request, unguessable otherwise. */
   readonly idempotencyKey: string;
-}
-
-/** One line that a script logged. */
-export interface ConsoleLine {
-  readonly seq: number;
-  readonly level: ConsoleLevel;
-  /** The guest's clock, epoch milliseconds. */
-  readonly timeMs: number;
-  readonly text: string;
 }
 
 /** A host call as a driver sees it. */
@@ -116,52 +112,6 @@ export interface ActivationRequest {
   readonly replayCpuMs?: number;
   /** Each line as it comes. What it throws ends the activation as `internal`. */
   onConsole?(line: ConsoleLine): void;
-}
-
-/** `unknown`: the handler was called and its outcome did not come before the end: the effect may have happened. */
-export type CallState = "done" | "failed" | "cancelled" | "unknown";
-
-export interface CallRecord {
-  readonly position: number;
-  readonly name: string;
-  readonly state: CallState;
-  /** The host error's code when it failed or was cancelled. */
-  readonly code?: string;
-  readonly durationMs: number;
-  /** Text and attachments of the arguments, and of the outcome's value. */
-  readonly inputBytes: number;
-  readonly outputBytes: number;
-  readonly idempotencyKey: string;
-}
-
-export interface ActivationError {
-  /** A reason of the outcome table, or the code of the host error that the script did not catch. */
-  readonly code: string;
-  readonly message: string;
-  /** The script's own error: only for `script_error` and what derives from it. */
-  readonly name?: string;
-  readonly stack?: string;
-  readonly cause?: ScriptErrorData;
-  readonly errors?: readonly ScriptErrorData[];
-  /** For `budget_exceeded`: in the unit of the limit's name. */
-  readonly limit?: number;
-  readonly used?: number;
-  /** For `sandbox_unavailable`: the fact, check or step that failed. */
-  readonly fact?: string;
-}
-
-export interface Usage {
-  /** The parent's measurement of the process, waits excluded. */
-  readonly cpuMs: number;
-  /** From Activate to the end; waiting for a worker is `queuedMs`. */
-  readonly wallMs: number;
-  /** The worker's report; 0 when it made none. */
-  readonly heapPeakBytes: number;
-  readonly hostCalls: number;
-  /** Frame bytes to and from the worker. */
-  readonly bytesIn: number;
-  readonly bytesOut: number;
-  readonly queuedMs: number;
 }
 
 export interface ActivationResult<Confinement> {

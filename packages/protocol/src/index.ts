@@ -121,6 +121,22 @@ export {
   statusRow,
 } from "./outcome.js";
 export { ProtocolError, type ProtocolErrorName, protocolErrors } from "./protocol-error.js";
+export type {
+  ActivationError,
+  CallRecord,
+  CallState,
+  ConsoleLine,
+  ErrorReport,
+  LogLine,
+  PendingCall,
+  RunCompletedOf,
+  RunError,
+  RunFailedOf,
+  RunReportBase,
+  RunResultOf,
+  ScriptPlace,
+  Usage,
+} from "./run-result.js";
 export { didYouMean } from "./suggest.js";
 export { type Untrusted, untrusted, verify } from "./untrusted.js";
 export {
