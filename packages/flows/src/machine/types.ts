@@ -150,8 +150,11 @@ export type RunCommand =
     }
   /** Replaces the alarm that was asked for before; null for none. */
   | { readonly kind: "alarm"; readonly at: number | null }
-  /** Nothing is going on: the machine may be dropped and made again from the store. Follows the commit it rests on. */
-  | { readonly kind: "rest"; readonly state: "suspended" | "finished" };
+  /**
+   * Nothing is going on: the machine may be dropped and made again from the store. Follows the commit it rests on. `fenced`:
+   * the run is somebody else's now, and nothing is known of it here.
+   */
+  | { readonly kind: "rest"; readonly state: "suspended" | "finished" | "fenced" };
 
 export interface MachineOptions {
   readonly history: RunHistory;
