@@ -22,6 +22,8 @@ export type Rule = (text: string) => RuleProblem | undefined;
 
 /** Ids of flows and names of mounts and secrets. */
 export const idRule: Rule = (text) => {
+  // Of these characters, and as a key of an object no key at all.
+  if (text === "__proto__") return { message: '"__proto__" cannot be a name' };
   if (/^[a-z0-9_-]{1,63}$/.test(text)) return undefined;
   const near = text.toLowerCase().replace(/[\s.]+/g, "-");
   return {

@@ -78,7 +78,7 @@ interface Uint8ArrayConstructor {
   ): Uint8Array<ArrayBuffer>;
   fromHex(text: string): Uint8Array<ArrayBuffer>;
 }
-interface Uint8Array {
+interface Uint8Array<TArrayBuffer extends ArrayBufferLike> {
   toBase64(options?: { alphabet?: "base64" | "base64url"; omitPadding?: boolean }): string;
   toHex(): string;
   setFromBase64(

@@ -281,7 +281,7 @@ describe("the host cannot be made to hang", () => {
     const node = { properties: { a: { $ref: "#/$defs/node" } }, required: ["b"] };
     const schema = { $defs: { node: { anyOf: [{ ...node }, { ...node }] } }, $ref: "#/$defs/node" };
     let value: object = {};
-    for (let level = 0; level < 200; level++) value = { a: value };
+    for (let level = 0; level < 100; level++) value = { a: value };
     expect(verdict(schema, value)).toBe("input is too large or too deeply nested to be checked");
   });
 
@@ -293,6 +293,29 @@ describe("the host cannot be made to hang", () => {
     expect(verdict({ $defs, $ref: "#/$defs/d0" }, "x")).toBe(
       "input is too large or too deeply nested to be checked",
     );
+  });
+
+  test("no nesting of keywords and values runs the parent's stack out", () => {
+    let value: object = {};
+    for (let level = 0; level < 1_000; level++) value = { a: value };
+    let list: unknown[] = [];
+    for (let level = 0; level < 1_000; level++) list = [list];
+    const inner = { properties: { a: { $ref: "#" } } };
+    const schemas = [
+      { anyOf: [inner] },
+      { oneOf: [inner] },
+      { allOf: [{ if: { not: { anyOf: [{ oneOf: [{ allOf: [inner] }] }] } } }] },
+      { dependentSchemas: { a: inner } },
+      { propertyNames: { anyOf: [{ minLength: 1 }] }, additionalProperties: { $ref: "#" } },
+      { patternProperties: { a: { anyOf: [{ $ref: "#" }] } } },
+      { contains: { anyOf: [{ $ref: "#" }, true] } },
+      { prefixItems: [{ not: { $ref: "#" } }] },
+      { uniqueItems: true, items: { $ref: "#" } },
+    ];
+    for (const schema of schemas) {
+      const verdicts = [value, list].map((each) => verdict(schema, each));
+      expect(verdicts).toContain("input is too large or too deeply nested to be checked");
+    }
   });
 
   test("values that are nested too deeply are refused, cyclic ones too", () => {

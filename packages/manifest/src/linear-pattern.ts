@@ -50,7 +50,8 @@ export function compilePattern(source: string): PatternResult {
   }
   try {
     const program = new PatternParser(source).parse();
-    return { ok: true, pattern: { test: (text, spend) => runProgram(program, text, spend) } };
+    const run = new PatternRun(program);
+    return { ok: true, pattern: { test: (text, spend) => run.test(text, spend) } };
   } catch (error) {
     if (error instanceof PatternError) return { ok: false, message: error.message };
     throw error;
@@ -255,65 +256,78 @@ class Places {
   }
 }
 
-function runProgram(
-  program: readonly Instruction[],
-  text: string,
-  spend: ((steps: number) => void) | undefined,
-): boolean {
-  const end = program.length;
-  let current = new Places(end + 1);
-  let next = new Places(end + 1);
-  let before: string | undefined;
-  let at = 0;
-  for (;;) {
-    const code = text.codePointAt(at);
-    const character = code === undefined ? undefined : String.fromCodePoint(code);
-    // A match may begin at every character.
-    if (follow(program, 0, current, before, character)) return true;
-    spend?.(current.list.length + 1);
-    if (character === undefined) return false;
-    at += character.length;
-    const after = text.codePointAt(at);
-    const following = after === undefined ? undefined : String.fromCodePoint(after);
-    for (const place of current.list) {
-      const instruction = program[place];
-      if (instruction?.kind !== "character" || !instruction.test(character)) continue;
-      if (follow(program, place + 1, next, character, following)) return true;
+/** One program and the memory of its runs, which do not overlap. */
+class PatternRun {
+  readonly #program: readonly Instruction[];
+  #current: Places;
+  #next: Places;
+
+  constructor(program: readonly Instruction[]) {
+    this.#program = program;
+    this.#current = new Places(program.length + 1);
+    this.#next = new Places(program.length + 1);
+  }
+
+  test(text: string, spend: ((steps: number) => void) | undefined): boolean {
+    try {
+      return this.#run(text, spend);
+    } finally {
+      this.#current.clear();
+      this.#next.clear();
     }
-    current.clear();
-    [current, next] = [next, current];
-    before = character;
+  }
+
+  #run(text: string, spend: ((steps: number) => void) | undefined): boolean {
+    let before: string | undefined;
+    let character = characterAt(text, 0);
+    let at = 0;
+    for (;;) {
+      // A match may begin at every character.
+      if (this.#follow(0, this.#current, before, character)) return true;
+      spend?.(2 * (this.#current.list.length + 1));
+      if (character === undefined) return false;
+      at += character.length;
+      const following = characterAt(text, at);
+      for (const place of this.#current.list) {
+        const instruction = this.#program[place];
+        if (instruction?.kind !== "character" || !instruction.test(character)) continue;
+        if (this.#follow(place + 1, this.#next, character, following)) return true;
+      }
+      this.#current.clear();
+      [this.#current, this.#next] = [this.#next, this.#current];
+      before = character;
+      character = following;
+    }
+  }
+
+  /** Adds what is reached from a place without reading a character; true when that is the program's end. */
+  #follow(from: number, places: Places, before: string | undefined, character: string | undefined): boolean {
+    const open = [from];
+    for (let place = open.pop(); place !== undefined; place = open.pop()) {
+      if (!places.add(place)) continue;
+      const instruction = this.#program[place];
+      if (instruction === undefined) return true;
+      switch (instruction.kind) {
+        case "character":
+          break;
+        case "assert":
+          if (holds(instruction.assertion, before, character)) open.push(place + 1);
+          break;
+        case "split":
+          open.push(place + instruction.second, place + instruction.first);
+          break;
+        case "jump":
+          open.push(place + instruction.by);
+          break;
+      }
+    }
+    return false;
   }
 }
 
-/** Adds what is reached from a place without reading a character; true when that is the program's end. */
-function follow(
-  program: readonly Instruction[],
-  from: number,
-  places: Places,
-  before: string | undefined,
-  character: string | undefined,
-): boolean {
-  const open = [from];
-  for (let place = open.pop(); place !== undefined; place = open.pop()) {
-    if (!places.add(place)) continue;
-    const instruction = program[place];
-    if (instruction === undefined) return true;
-    switch (instruction.kind) {
-      case "character":
-        break;
-      case "assert":
-        if (holds(instruction.assertion, before, character)) open.push(place + 1);
-        break;
-      case "split":
-        open.push(place + instruction.second, place + instruction.first);
-        break;
-      case "jump":
-        open.push(place + instruction.by);
-        break;
-    }
-  }
-  return false;
+function characterAt(text: string, at: number): string | undefined {
+  const code = text.codePointAt(at);
+  return code === undefined ? undefined : String.fromCodePoint(code);
 }
 
 function holds(assertion: Assertion, before: string | undefined, character: string | undefined): boolean {

@@ -190,7 +190,7 @@ describe("a wrong value of any field is refused with its path and its place", ()
   const rows: readonly [path: string, wrong: readonly unknown[]][] = [
     ["$schema", [1, ""]],
     ["format", [0, 2, "1", null]],
-    ["id", ["", "A", "a b", "a.b", "a".repeat(64), 1, null, "ä"]],
+    ["id", ["", "__proto__", "A", "a b", "a.b", "a".repeat(64), 1, null, "ä"]],
     ["version", ["", "1 0", "1/0", 1, "x".repeat(65)]],
     ["description", ["", 1, "x".repeat(1_025)]],
     ["input", [[], true, "object", null]],

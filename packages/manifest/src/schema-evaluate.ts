@@ -26,7 +26,7 @@ import {
   valueFailure,
 } from "./schema-failure.js";
 import { matchesFormat } from "./schema-formats.js";
-import { canonicalText, equalsJson, isMultipleOf, valueKind, Work } from "./schema-values.js";
+import { equalsJson, firstRepeated, isMultipleOf, valueKind, Work } from "./schema-values.js";
 
 type Keywords = { readonly [keyword: string]: JsonValue };
 type PlainObject = { readonly [key: string]: unknown };
@@ -35,6 +35,8 @@ type Verdict = Failure | undefined;
 export class Evaluation {
   readonly #checked: CheckedSchema;
   readonly #work = new Work();
+  /** Entries of the objects in the schema, made once. */
+  readonly #lists = new Map<object, readonly (readonly [string, JsonValue])[]>();
 
   constructor(checked: CheckedSchema) {
     this.#checked = checked;
@@ -98,7 +100,7 @@ export class Evaluation {
     if (typeof exclusiveMaximum === "number" && !(value < exclusiveMaximum)) {
       return failure(at, () => `must be below ${exclusiveMaximum}`);
     }
-    if (typeof multipleOf === "number" && !isMultipleOf(value, multipleOf)) {
+    if (typeof multipleOf === "number" && !isMultipleOf(value, multipleOf, this.#work)) {
       return failure(at, () => `must be a multiple of ${multipleOf}`);
     }
     return undefined;
@@ -149,12 +151,8 @@ export class Evaluation {
       if (failed !== undefined) return failed;
     }
     if (uniqueItems === true) {
-      const seen = new Set<string>();
-      for (const [index, item] of value.entries()) {
-        const text = canonicalText(item, this.#work);
-        if (seen.has(text)) return failure(below(at, index), () => "is the same as an item before it");
-        seen.add(text);
-      }
+      const index = firstRepeated(value, this.#work);
+      if (index !== undefined) return failure(below(at, index), () => "is the same as an item before it");
     }
     return this.#contains(schema, value, at, depth);
   }
@@ -177,6 +175,7 @@ export class Evaluation {
 
   #object(schema: Keywords, value: PlainObject, at: Place | undefined, depth: number): Verdict {
     const { properties, required, dependentRequired } = schema;
+    this.#work.spend(16);
     for (const [key, schemaAt] of this.#entries(properties)) {
       if (!has(value, key)) continue;
       const failed = this.#visit(subschema(schemaAt), value[key], below(at, key), depth + 1);
@@ -200,7 +199,7 @@ export class Evaluation {
     const asked = [patternProperties, additionalProperties, propertyNames, minProperties, maxProperties];
     if (asked.every((keyword) => keyword === undefined)) return undefined;
     const keys = Object.keys(value).filter((key) => value[key] !== undefined);
-    this.#work.spend(keys.length * 4);
+    this.#work.spend(keys.length * 16);
     const known = isPlainObject(properties) ? properties : {};
     for (const key of keys) {
       if (propertyNames !== undefined) {
@@ -274,14 +273,18 @@ export class Evaluation {
   /** Long lists of a schema cost anew for every value that they are looked at for. */
   #entries(value: JsonValue | undefined): readonly (readonly [string, JsonValue])[] {
     if (!isPlainObject(value)) return [];
-    const all = Object.entries(value as Keywords); // members of JSON are JSON
-    this.#work.spend(all.length * 2);
+    let all = this.#lists.get(value);
+    if (all === undefined) {
+      all = Object.entries(value as Keywords); // members of JSON are JSON
+      this.#lists.set(value, all);
+    }
+    this.#work.spend(all.length * 4);
     return all;
   }
 
   #strings(value: JsonValue | undefined): readonly string[] {
     const all = strings(value);
-    this.#work.spend(all.length);
+    this.#work.spend(all.length * 2);
     return all;
   }
 }

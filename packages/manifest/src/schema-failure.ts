@@ -74,7 +74,11 @@ export function valueFailure(values: readonly JsonValue[], value: unknown, at: P
   return { at, text, kind: "value", expected };
 }
 
-export function missingProperty(key: string, value: object, at: Place | undefined): Failure {
+export function missingProperty(
+  key: string,
+  value: { readonly [key: string]: unknown },
+  at: Place | undefined,
+): Failure {
   return failure(at, () => {
     const there = Object.entries(value).filter(([, each]) => each !== undefined);
     const near = nearName(
