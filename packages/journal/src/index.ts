@@ -1,6 +1,7 @@
 /** The journal: what a store keeps and promises, and the stores that are there. */
 
 export { MemoryStore } from "./memory/store.js";
+export { exportRun, importRun, journalFormat, RecordingError } from "./recording.js";
 export {
   type RecoveryAction,
   type RecoveryKind,

@@ -6,7 +6,7 @@
  */
 
 import { applyLocal, type CallOutcome, type LocalOperation, type LocalTx } from "@flowcell/protocol";
-import { isWellFormed } from "./units.js";
+import { isWellFormed } from "./take.js";
 
 export function carryOut(tx: LocalTx, operation: LocalOperation, bytesMax: number): CallOutcome {
   const keys = operation.kind === "kv.list" ? [operation.prefix, operation.after ?? ""] : [operation.key];

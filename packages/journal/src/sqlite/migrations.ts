@@ -5,9 +5,10 @@
  * Kept true: a step is never edited once released; a step never rewrites what a journal row of its format says.
  */
 
+import { journalFormat } from "../recording.js";
 import { StoreUnreadable } from "../store.js";
 import type { Database } from "./driver.js";
-import { applicationId, journalFormat, schemaVersion1 } from "./schema.js";
+import { applicationId, schemaVersion1 } from "./schema.js";
 
 export interface Migration {
   /** The schema version that it leads to; the one before is what it starts from. */

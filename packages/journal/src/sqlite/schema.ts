@@ -13,11 +13,10 @@
  * Rows that are written often are small: what a run starts with is apart from how it goes on.
  */
 
+import { journalFormat } from "../recording.js";
+
 /** "flow": tells a store from every other SQLite file. */
 export const applicationId = 0x666c6f77;
-
-/** Of the rows of a run; a recording of each format is kept and replayed for ever. */
-export const journalFormat = 1;
 
 const value = (name: string): string => `
   ${name}_text TEXT NOT NULL, ${name}_devalue INTEGER NOT NULL CHECK (${name}_devalue IN (0, 1)), ${name}_parts BLOB`;
