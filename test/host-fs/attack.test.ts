@@ -84,7 +84,7 @@ describe.each(users)("under attack as %s", (user) => {
   test("the functions read no secret and change nothing outside of their grant", {
     timeout: 300_000,
   }, async () => {
-    const report = await underAttack(user, root, "functions", 7700);
+    const report = await underAttack(user, root, "functions", 4900);
     expect(report).toMatchObject({ leaks: 0, descriptorsLeft: 0 });
     expect(readFileSync(join(root, "outside/f"), "utf8") === secretText).toBe(true);
     expect(readFileSync(join(root, "data/private/f"), "utf8") === secretText).toBe(true);

@@ -73,12 +73,15 @@ export class Descriptor {
   }
 }
 
-const linkBytesMax = 4096;
-const listBytes = 32_768;
+/** Longer than a link can be; of a folder it holds what one look at the list gives. */
+const scratchBytes = 8192;
 
 /** The file calls. Each is synchronous, touches no data, and throws FileCallError. */
 export class FileCalls {
   readonly #library: FilesLibrary;
+  // Filled and read within one call: allocating them costs more than most of the calls do.
+  readonly #words = new BigUint64Array(FACTS.length);
+  readonly #bytes = new Uint8Array(scratchBytes);
 
   /** `launcherPath` as in LaunchRequest. Throws NativeMissingError. */
   constructor(launcherPath?: string) {
@@ -111,7 +114,7 @@ export class FileCalls {
   }
 
   facts(handle: Descriptor): FileFacts {
-    const out = new BigUint64Array(FACTS.length);
+    const out = this.#words;
     answer("statx", this.#library.facts(handle.fd, out));
     const word = (index: number): bigint => out[index] ?? 0n;
     return {
@@ -131,7 +134,7 @@ export class FileCalls {
 
   /** The text of a link; undefined when it is not UTF-8. */
   linkText(handle: Descriptor): string | undefined {
-    const bytes = new Uint8Array(linkBytesMax);
+    const bytes = this.#bytes;
     const length = answer("readlink", this.#library.linkText(handle.fd, bytes, bytes.length));
     return exactText(bytes.subarray(0, length));
   }
@@ -173,7 +176,7 @@ export class FileCalls {
 
   /** The next entries of a folder from `reopenFolder`, in no order; none at its end. */
   list(folder: Descriptor): readonly ListedEntry[] {
-    const bytes = new Uint8Array(listBytes);
+    const bytes = this.#bytes;
     const length = answer("getdents", this.#library.list(folder.fd, bytes, bytes.length));
     const entries: ListedEntry[] = [];
     for (let at = 0; at < length; ) {

@@ -1,4 +1,5 @@
-// The native seam: launching workers and asking the kernel, through the launcher library. Imported by pool and sandbox.
+// The native seam: launching workers, asking the kernel and walking files, through the launcher library. Imported by
+// pool, sandbox and host.
 // Importing it loads no native code; the first call does.
 
 export {

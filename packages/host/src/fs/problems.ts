@@ -58,6 +58,7 @@ const errnoTable: Readonly<Record<string, ErrnoRow>> = {
   EDQUOT: { code: "io_error", what: "cannot be written: the quota is used up" },
   EMFILE: { code: "io_error", what: "cannot be opened: too many open files", retryable: true },
   ENFILE: { code: "io_error", what: "cannot be opened: too many open files", retryable: true },
+  ENOSYS: { code: "io_error", what: "cannot be opened: this system has no procfs on /proc" },
   ENOMEM: { code: "io_error", what: "cannot be opened: out of memory", retryable: true },
 };
 

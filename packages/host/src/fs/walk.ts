@@ -2,6 +2,7 @@
  * From the root of a mount to a file, one component at a time, on descriptors. Links are followed here, by their text;
  * the operating system follows none. What each handle is, is checked before the next step is made below it.
  *
+ * TRUST: what lies in a mount, names and texts of links among it, comes from whoever can write there.
  * Kept true: the way never leaves the mount: an absolute link and one that climbs above the root end it; so does a
  * denied folder, before anything below it is looked up. Whatever is swapped meanwhile, every handle was reached from
  * the one before by one name that was there, and what was checked is the handle that is used.
