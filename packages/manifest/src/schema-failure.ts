@@ -80,10 +80,10 @@ export function missingProperty(
   at: Place | undefined,
 ): Failure {
   return failure(at, () => {
-    const there = Object.entries(value).filter(([, each]) => each !== undefined);
+    const there = Object.keys(value).slice(0, comparedMax);
     const near = nearName(
       key,
-      there.map(([name]) => name),
+      there.filter((name) => value[name] !== undefined),
     );
     const hint = near === undefined ? "" : ` (there is ${quote(near)})`;
     return `must have the property ${quote(key)}${hint}`;
