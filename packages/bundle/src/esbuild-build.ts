@@ -167,6 +167,7 @@ function inputFiles(result: BuildResult, fence: Fence): ReadonlyMap<string, Auth
 
 /** A file that neither exports nor mentions CommonJS gets an empty object as default export from esbuild. */
 function isModule(result: BuildResult, entry: FenceEntry): boolean {
+  if (entry.testing !== undefined) return true;
   return result.metafile?.inputs[`${flowNamespace}:${entry.name}`]?.format !== undefined;
 }
 

@@ -30,6 +30,8 @@ import { LineIndex } from "./source-text.js";
 export const flowNamespace = "flow";
 const stubNamespace = "entry";
 const stubPath = "entry";
+const stubFlow = "flow";
+const libraryNamespace = "library";
 
 /** Sources of one bundle together: tree shaking can drop most of a package, so they may exceed what is sent. */
 const totalFactor = 8;
@@ -58,6 +60,18 @@ export interface FenceEntry extends Module {
   readonly root?: string;
   /** The entry's name in that folder. */
   readonly name: string;
+  /** The entry is a test of a flow: it need not export anything, the library runs it. */
+  readonly testing?: TestLibrary;
+}
+
+/** A module that has no file: tests of flows import it. */
+export interface TestLibrary {
+  /** What they write: `flowcell:test`. */
+  readonly specifier: string;
+  /** TypeScript. Exports `run(flow, input, host)` beside what tests use, where `flow` is the flow's module. */
+  readonly text: string;
+  /** The flow's entry in the folder. */
+  readonly flow: string;
 }
 
 export class Fence {
@@ -78,9 +92,12 @@ export class Fence {
       setup: (build) => {
         build.onResolve({ filter: /.*/ }, (args) => this.#resolve(build, args));
         build.onLoad({ filter: /.*/, namespace: stubNamespace }, () => ({
-          // Only the default export is asked for: esbuild reports it when it is missing and drops what is unused.
-          contents: `export { default } from ${JSON.stringify(stubPath)};`,
+          contents: this.#stub(),
           loader: "js",
+        }));
+        build.onLoad({ filter: /.*/, namespace: libraryNamespace }, () => ({
+          contents: this.#entry.testing?.text ?? "",
+          loader: "ts",
         }));
         build.onLoad({ filter: /.*/, namespace: flowNamespace }, (args) => this.#load(args.path));
         // Nothing resolves to another namespace; should a later esbuild do so, it loads nothing.
@@ -89,9 +106,22 @@ export class Fence {
     };
   }
 
+  #stub(): string {
+    const { testing } = this.#entry;
+    // Only the default export is asked for: esbuild reports it when it is missing and drops what is unused.
+    if (testing === undefined) return `export { default } from ${JSON.stringify(stubPath)};`;
+    return [
+      `import ${JSON.stringify(stubPath)};`,
+      `import * as flow from ${JSON.stringify(stubFlow)};`,
+      `import { run } from ${JSON.stringify(testing.specifier)};`,
+      "export default (input, host) => run(flow, input, host);",
+    ].join("\n");
+  }
+
   /** Files beside the entry are named the way the entry was. */
   label(path: string): string {
     if (path === this.#entry.name) return this.#entry.label;
+    if (this.#entry.testing !== undefined) return path;
     const slash = this.#entry.label.lastIndexOf("/");
     return slash === -1 ? path : `${this.#entry.label.slice(0, slash)}/${path}`;
   }
@@ -100,7 +130,14 @@ export class Fence {
     // Our own question below, for esbuild itself to answer.
     if (args.pluginData === this) return undefined;
     if (args.kind === "entry-point") return { path: stubPath, namespace: stubNamespace };
-    if (args.namespace === stubNamespace) return { path: this.#entry.name, namespace: flowNamespace };
+    const { testing, name } = this.#entry;
+    if (testing !== undefined && args.path === testing.specifier) {
+      return { path: testing.specifier, namespace: libraryNamespace };
+    }
+    if (args.namespace === stubNamespace) {
+      const isFlow = testing !== undefined && args.path === stubFlow;
+      return { path: isFlow ? testing.flow : name, namespace: flowNamespace };
+    }
     return refusedSpecifier(args) ?? (await this.#resolveInside(build, args));
   }
 

@@ -31,3 +31,4 @@ export {
 export { type Edit, EditedText, type ScriptMap } from "./script-map.js";
 export { LineIndex, type Place, printable, renderFrame, renderPlace } from "./source-text.js";
 export { type MappedStack, mapStack, scriptFileName } from "./stack.js";
+export { bundleFlowTest, type TestBundleOptions } from "./test-bundle.js";
