@@ -35,24 +35,24 @@ export class Catalog {
   readonly now: () => number;
   readonly #ports: FlowPorts;
   readonly #flows = new Map<string, FlowEntry>();
+  readonly #turns = new Map<string, Promise<void>>();
   readonly #plans = new Map<string, VersionPlan>();
   readonly #runnables = new Map<string, Promise<OpenRunnable>>();
+  /** Every runnable has a list of names of its own. */
+  readonly #byNames = new WeakMap<readonly string[], VersionPlan>();
 
-  private constructor(options: FlowServiceOptions, ports: FlowPorts) {
+  constructor(options: FlowServiceOptions, ports: FlowPorts, entries: readonly FlowEntry[]) {
     this.store = options.store;
     this.options = options;
     this.now = options.now ?? Date.now;
     this.#ports = ports;
+    for (const entry of entries) this.#flows.set(entry.row.flow, entry);
   }
 
-  static async open(options: FlowServiceOptions, ports: FlowPorts): Promise<Catalog> {
-    const catalog = new Catalog(options, ports);
-    for (const row of await options.store.flows()) {
-      const versions = await options.store.versions(row.flow);
-      const heads = versions.map(headOf).sort((one, other) => one.number - other.number);
-      catalog.#flows.set(row.flow, { row, versions: new Map(heads.map((head) => [head.hash, head])) });
-    }
-    return catalog;
+  /** What the store has, for a new catalog. */
+  static async load(store: Store): Promise<readonly FlowEntry[]> {
+    const rows = await store.flows();
+    return await Promise.all(rows.map(async (row) => ({ row, versions: await loadHeads(store, row.flow) })));
   }
 
   get ceilings(): Limits {
@@ -101,17 +101,26 @@ export class Catalog {
   /** The row and its versions again as the store has them, after a commit that changed them. */
   async refresh(flow: string): Promise<void> {
     const row = await this.store.flow(flow);
-    if (row === null) return;
-    const heads = (await this.store.versions(flow))
-      .map(headOf)
-      .sort((one, other) => one.number - other.number);
-    this.#flows.set(flow, { row, versions: new Map(heads.map((head) => [head.hash, head])) });
+    if (row !== null) this.#flows.set(flow, { row, versions: await loadHeads(this.store, flow) });
   }
 
   /** Only of the row. */
   patched(flow: string, patch: Partial<FlowRow>): void {
     const entry = this.#flows.get(flow);
     if (entry !== undefined) entry.row = { ...entry.row, ...patch };
+  }
+
+  /** One decision about a flow at a time: each rests on what the one before it left. */
+  async alone<Answer>(flow: string, work: () => Promise<Answer>): Promise<Answer> {
+    const before = this.#turns.get(flow) ?? Promise.resolve();
+    const answer = before.then(work);
+    const turn = answer.then(ignore, ignore);
+    this.#turns.set(flow, turn);
+    try {
+      return await answer;
+    } finally {
+      if (this.#turns.get(flow) === turn) this.#turns.delete(flow);
+    }
   }
 
   // ------------------------------------------------------------------------------------------------- plans and runnables
@@ -155,7 +164,13 @@ export class Catalog {
 
   async #open(flow: string, hash: string): Promise<OpenRunnable> {
     const plan = await this.plan(flow, hash);
-    return openRunnable(plan, await this.version(flow, hash), this.options, this.#ports);
+    const opened = openRunnable(plan, await this.version(flow, hash), this.options, this.#ports);
+    this.#byNames.set(opened.runnable.names, plan);
+    return opened;
+  }
+
+  planOfNames(names: readonly string[]): VersionPlan | undefined {
+    return this.#byNames.get(names);
   }
 
   /** No unfinished run has the version any more: one that takes no new runs lets go of its mounts. */
@@ -218,10 +233,16 @@ function gateRefusal(
   }
 }
 
+async function loadHeads(store: Store, flow: string): Promise<Map<string, VersionHead>> {
+  const heads = (await store.versions(flow)).map(headOf);
+  heads.sort((one, other) => one.number - other.number);
+  return new Map(heads.map((head) => [head.hash, head]));
+}
+
 function headOf(version: Omit<VersionRow, "bundle" | "bundleMap" | "sources">): VersionHead {
   const { manifestText: _text, dryRunJson: _run, ...head } = version;
   return head;
 }
 
-/** The failure was told to whoever asked for the runnable. */
+/** Whoever asked for it was told. */
 function ignore(): void {}

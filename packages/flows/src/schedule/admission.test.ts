@@ -62,6 +62,15 @@ describe("places of one flow and key", () => {
     expect(admission.oldest("f", "", 3)).toEqual([]);
   });
 
+  test("a reserved run counts, and begins when it is confirmed", () => {
+    const admission = new Admission(10);
+    admission.reserve(run("a"));
+    expect(admission.full("f", "", 1)).toBe(true);
+    expect(admission.next(0)).toEqual([]);
+    admission.confirm("a");
+    expect(admission.next(0)).toEqual(["a"]);
+  });
+
   test("a run is found by its deduplication key while it is unfinished", () => {
     const admission = new Admission(10);
     admission.add(run("a", { deduplicationKey: "k" }));

@@ -25,6 +25,8 @@ export type PlaceState = "waiting" | "active" | "suspended" | "stuck";
 interface Entry extends AdmissionRun {
   readonly order: number;
   state: PlaceState;
+  /** False while it is not committed: it counts, and does not begin. */
+  ready: boolean;
 }
 
 interface Lane {
@@ -52,10 +54,22 @@ export class Admission {
     this.#activeMost = activeMost;
   }
 
+  /** Takes a place in the order for a run that is about to be committed; `confirm` or `remove` follows. */
+  reserve(run: AdmissionRun): void {
+    this.add(run);
+    const entry = this.#entries.get(run.runId);
+    if (entry !== undefined) entry.ready = false;
+  }
+
+  confirm(runId: string): void {
+    const entry = this.#entries.get(runId);
+    if (entry !== undefined) entry.ready = true;
+  }
+
   /** Runs are added oldest first. */
   add(run: AdmissionRun, state: PlaceState = "waiting"): void {
     if (this.#entries.has(run.runId)) return;
-    const entry: Entry = { ...run, order: this.#added++, state };
+    const entry: Entry = { ...run, order: this.#added++, state, ready: true };
     this.#entries.set(run.runId, entry);
     const flow = this.#flow(run.flow);
     const lane = laneOf(flow, run.key);
@@ -213,7 +227,7 @@ function holding(lane: Lane): number {
 function firstOf(flow: FlowLanes, now: number): Entry | undefined {
   let first: Entry | undefined;
   for (const lane of flow.lanes.values()) {
-    const entry = lane.waiting.find(({ notBefore }) => notBefore <= now);
+    const entry = lane.waiting.find(({ notBefore, ready }) => ready && notBefore <= now);
     if (entry === undefined || (first !== undefined && first.order < entry.order)) continue;
     if (holding(lane) < entry.limit) first = entry;
   }
