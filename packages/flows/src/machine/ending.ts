@@ -40,6 +40,14 @@ export function ended(run: Run, end: ActivationEnd): void {
   }
 }
 
+/** The version may not run: whatever was recorded, that is the end. */
+export function refused(run: Run, end: ActivationEnd): void {
+  if (!run.working) throw new Error("machine: an activation was refused that was not begun");
+  run.working = false;
+  run.consumed = run.pump.sent;
+  if (run.phase === "active") closeWith(run, end);
+}
+
 function judge(run: Run, end: ActivationEnd): void {
   const { status, reason } = end;
   switch (status) {

@@ -16,7 +16,7 @@
  * It throws only for a bug, its own or the engine's. TRUST: what a worker says is a script's; see pump.ts and making.ts.
  */
 
-import { cancel, close, closeAgain, complete, diverge, ended, fence, runError } from "./ending.js";
+import { cancel, close, closeAgain, complete, diverge, ended, fence, refused, runError } from "./ending.js";
 import { callCancelled, called, classified, classify, outcome } from "./making.js";
 import { reconcile, recovered, recoverOpen } from "./recovering.js";
 import { Run } from "./run.js";
@@ -140,6 +140,9 @@ function react(run: Run, event: RunEvent): void {
       return;
     case "ended":
       ended(run, event.end);
+      return;
+    case "refused":
+      refused(run, event.end);
       return;
     case "outcome":
       outcome(run, event.position, event.outcome);

@@ -79,6 +79,8 @@ export type RunEvent =
   | { readonly kind: "blocked"; readonly nextTimerAt: number | null; readonly openCalls: number }
   /** The activation is over, whoever ended it. */
   | { readonly kind: "ended"; readonly end: ActivationEnd }
+  /** In place of `ended`: the version may not run. Nothing of the activation ran, and there will be none. */
+  | { readonly kind: "refused"; readonly end: ActivationEnd }
   | { readonly kind: "outcome"; readonly position: number; readonly outcome: CallOutcome }
   | { readonly kind: "recovered"; readonly position: number; readonly recovery: Recovery }
   | { readonly kind: "committed"; readonly token: number; readonly results: readonly OperationResult[] }
