@@ -105,30 +105,47 @@ function fireTimer(run: Run, dueAt: number): void {
 
 /** The next time at which something happens by itself, beyond what was looked at now. */
 export function nextAlarm(run: Run): number | null {
-  const times = candidates(run).filter((at): at is number => at !== null && at > run.now);
-  return times.length === 0 ? null : Math.min(...times);
-}
-
-function candidates(run: Run): readonly (number | null)[] {
   const { virtualTime, blockedMostMs } = run.options;
-  const waits = virtualTime ? null : earliestWait(run);
+  const ahead = new Earliest(run.now);
   switch (run.phase) {
     case "pending":
     case "suspending":
-      return [run.deadlineAt, waits];
+      ahead.take(run.deadlineAt);
+      if (!virtualTime) ahead.take(earliestWait(run));
+      break;
     case "active": {
+      ahead.take(run.deadlineAt);
+      if (!virtualTime) ahead.take(earliestWait(run));
       const { blocked } = run.pump;
-      if (blocked === null) return [run.deadlineAt, waits];
-      const timer = virtualTime ? null : blocked.nextTimerAt;
-      const contended = run.contended ? run.blockedAt + blockedMostMs : null;
-      return [run.deadlineAt, waits, timer, contended, Math.ceil(yieldAt(run))];
+      if (blocked === null) break;
+      ahead.take(Math.ceil(yieldAt(run)));
+      if (!virtualTime) ahead.take(blocked.nextTimerAt);
+      if (run.contended) ahead.take(run.blockedAt + blockedMostMs);
+      break;
     }
     case "suspended":
-      return virtualTime || run.needsReconcile ? [] : [dueAt(run)];
+      if (!virtualTime && !run.needsReconcile) ahead.take(dueAt(run));
+      break;
     case "closing":
-      return run.expired ? [] : [run.deadlineAt];
+      if (!run.expired) ahead.take(run.deadlineAt);
+      break;
     case "finished":
     case "fenced":
-      return [];
+      break;
+  }
+  return ahead.at;
+}
+
+/** The earliest of several times that are still to come. */
+class Earliest {
+  readonly #now: number;
+  at: number | null = null;
+
+  constructor(now: number) {
+    this.#now = now;
+  }
+
+  take(at: number | null): void {
+    if (at !== null && at > this.#now && (this.at === null || at < this.at)) this.at = at;
   }
 }

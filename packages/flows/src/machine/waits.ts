@@ -107,6 +107,8 @@ export function earliestWait(run: Run): number | null {
 
 /** Ends the waits whose time has come, in the order in which they were due. Returns whether there were any. */
 export function endDueWaits(run: Run, time: number): boolean {
+  const earliest = earliestWait(run);
+  if (earliest === null || earliest > time) return false;
   const due: { readonly call: Call; readonly dueAt: number; readonly outcome: CallOutcome }[] = [];
   for (const call of run.calls.values()) {
     const { stage, dueAt, wait } = call;
@@ -115,5 +117,5 @@ export function endDueWaits(run: Run, time: number): boolean {
   }
   due.sort((one, other) => one.dueAt - other.dueAt || one.call.position - other.call.position);
   for (const { call, dueAt, outcome } of due) run.settle(call, outcome, dueAt);
-  return due.length > 0;
+  return true;
 }

@@ -7,10 +7,8 @@ import { HistoryVerifier, type VerifyEvent } from "../verify.js";
 import { activationEnd } from "./cell.js";
 import { Guest, type GuestMessage } from "./guest.js";
 import { Broken } from "./record.js";
-import type { Story } from "./simulation.js";
+import { failuresMost, type Story } from "./stage.js";
 import type { Deed } from "./world.js";
-
-const failuresMost = 3;
 
 export function checkEnd(
   story: Story,
@@ -31,7 +29,7 @@ export function checkEnd(
 
 /** An end that an uncut run could not have had needs a reason. */
 function checkCause(
-  { cancelled, deaths, deadlineMs, startMs, endedAt, drifts, crashes }: Story,
+  { cancelled, failures, deadlineMs, startMs, endedAt, drifts, crashes }: Story,
   { run }: RunHistory,
 ): void {
   const { status, reason } = run;
@@ -47,7 +45,7 @@ function checkCause(
       return;
     case "worker_lost":
     case "sandbox_unavailable":
-      if (deaths <= failuresMost) throw new Broken(`the run ended as ${status} after ${deaths} failures`);
+      if (failures <= failuresMost) throw new Broken(`the run ended as ${status} after ${failures} failures`);
       return;
     case "replay_diverged":
     case "engine_mismatch":
