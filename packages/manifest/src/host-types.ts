@@ -13,9 +13,10 @@
  */
 
 import { type HostErrorCode, hostErrorTable } from "@flowcell/protocol";
+import { docComment, indented } from "./doc-comment.js";
 import { fetchGlobal, guestGlobals } from "./guest-globals.js";
 import type { Manifest } from "./manifest-types.js";
-import { docComment, indented, schemaDeclarations } from "./schema-types.js";
+import { schemaDeclarations } from "./schema-types.js";
 
 /** A function that the grants allow. */
 export interface GrantedFunction {

@@ -1,6 +1,7 @@
 /** The manifest of a flow: its schema, what it grants, and the hash that an approval binds to. */
 
 export { type ApprovalInput, type ApprovalParts, approvalHash } from "./approval-hash.js";
+export { docComment, indented } from "./doc-comment.js";
 export { type FsDecision, mountsOf, pathComponents, rulesAt, strongestAccess } from "./fs-policy.js";
 export type { FsAccess, FsRule, Grants, NetRule, SecretGrant } from "./grant-types.js";
 export {
@@ -17,6 +18,11 @@ export { type CompiledSchema, type CompileResult, compileSchema, type SchemaVerd
 export type { Concurrency, Manifest, Retry, Trigger } from "./manifest-types.js";
 export { defaultMethods, evaluateNet, type NetDecision, type NetTarget } from "./net-policy.js";
 export { type ManifestResult, manifestJson, type ParseManifestOptions, parseManifest } from "./parse.js";
-export { type Finding, formatManifestProblem, type ManifestProblem } from "./problem.js";
+export { type Finding, formatManifestProblem, type ManifestProblem, pathText } from "./problem.js";
 export type { JsonSchema, JsonSchemaObject } from "./schema-check.js";
-export { schemaDeclarations, schemaType } from "./schema-types.js";
+export {
+  type SchemaTypeParts,
+  schemaDeclarations,
+  schemaType,
+  schemaTypeParts,
+} from "./schema-types.js";

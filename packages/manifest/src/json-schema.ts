@@ -8,15 +8,18 @@
  * Kept true: messages name places and parts of the schema, never the value, which may hold a secret.
  */
 
-import { type Finding, pathText } from "./problem.js";
+import { type Finding, type Path, pathText } from "./problem.js";
 import { checkSchema, type JsonSchema } from "./schema-check.js";
 import { Evaluation } from "./schema-evaluate.js";
 import { stepsTo } from "./schema-failure.js";
 
 export type SchemaVerdict =
   | { readonly ok: true }
-  /** `message` is whole: "input.items[3].quantity must be an integer, not a string". */
-  | { readonly ok: false; readonly message: string; readonly path: string };
+  /**
+   * `message` is whole: "input.items[3].quantity must be an integer, not a string". `path` is where, as text with the
+   * label; `steps` is the same without it.
+   */
+  | { readonly ok: false; readonly message: string; readonly path: string; readonly steps: Path };
 
 export interface CompiledSchema {
   readonly schema: JsonSchema;
@@ -36,8 +39,9 @@ export function compileSchema(schema: unknown): CompileResult {
   const check = (value: unknown, label = "value"): SchemaVerdict => {
     const failure = new Evaluation(checked).run(value);
     if (failure === undefined) return { ok: true };
-    const path = pathText([label, ...stepsTo(failure.at)]);
-    return { ok: false, message: `${path} ${failure.text()}`, path };
+    const steps = stepsTo(failure.at);
+    const path = pathText([label, ...steps]);
+    return { ok: false, message: `${path} ${failure.text()}`, path, steps };
   };
   return { ok: true, compiled: { schema: checked.root, check } };
 }

@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import type { JsonValue } from "./json-document.js";
 import { compileSchema } from "./json-schema.js";
 import type { JsonSchemaObject } from "./schema-check.js";
-import { docComment, schemaDeclarations, schemaType } from "./schema-types.js";
+import { schemaDeclarations, schemaType, schemaTypeParts } from "./schema-types.js";
 import { checkFlow } from "./testing/type-check.js";
 
 describe("expressions", () => {
@@ -133,12 +133,46 @@ describe("declarations", () => {
   });
 });
 
-test("a comment cannot be left from inside", () => {
-  for (const text of ["*/ evil(); /*", "a\n*/\nb", "\u2028*/"]) {
-    const comment = docComment(text);
-    expect(comment.indexOf("*/")).toBe(comment.length - 3);
-  }
-  expect(docComment("  ")).toBe("");
+test("tags say what the type has no words for", () => {
+  const schema = {
+    properties: {
+      a: { type: "string", format: "uuid", description: "Which.", default: "x" },
+      b: { type: "integer", minimum: 1, maximum: Number.MAX_SAFE_INTEGER, deprecated: true },
+      c: { "x-format": "made up", default: "*/".repeat(50) },
+      d: { "x-type": "Date" },
+      e: { "x-type": "anything; }" },
+    },
+  };
+  expect(schemaType(schema)).toBe(
+    [
+      "{",
+      '  /**\n   * Which.\n   * @format uuid\n   * @default "x"\n   */',
+      "  a?: string;",
+      "  /**\n   * @minimum 1\n   * @deprecated\n   */",
+      "  b?: number;",
+      "  /** @format made up */",
+      "  c?: unknown;",
+      "  d?: Date;",
+      "  e?: unknown;",
+      "}",
+    ].join("\n"),
+  );
+});
+
+test("an expression has a name only for what it refers to", () => {
+  const item = { type: "array", items: { $ref: "#/$defs/item" } };
+  expect(schemaTypeParts({ $ref: "#/$defs/item", $defs: { item } }, "X")).toEqual({
+    type: "XItem",
+    declarations: "type XItem = XItem[];\n",
+  });
+  expect(schemaTypeParts({ properties: { next: { $ref: "#" } } }, "X")).toEqual({
+    type: "X",
+    declarations: "type X = {\n  next?: X;\n};\n",
+  });
+  expect(schemaTypeParts({ type: "string" }, "X", new Set(["X"]))).toEqual({
+    type: "string",
+    declarations: "",
+  });
 });
 
 test("what passes a schema is of its type", async () => {

@@ -1,5 +1,6 @@
 /**
- * JSON Schema as TypeScript: what an author's editor says about `input` and the result. Called for `flowcell types`.
+ * JSON Schema as TypeScript: what an author's editor says about `input` and the result, and what a model reads about a
+ * tool. Called for `flowcell types` and by codemode.
  *
  * Takes only schemas that checkSchema accepted and refuses others. The same schema gives the same text, byte by byte.
  *
@@ -12,6 +13,7 @@
  * with names, so that cycles end and nothing is printed twice.
  */
 
+import { docComment, indented } from "./doc-comment.js";
 import type { JsonValue } from "./json-document.js";
 import { checkSchema, isPlainObject, type JsonSchema } from "./schema-check.js";
 
@@ -27,6 +29,15 @@ const depthMax = 24;
 const typesMax = 4_000;
 const unknown: Printed = { text: "unknown", kind: "single" };
 const never: Printed = { text: "never", kind: "single" };
+/** What an annotation `x-type` may name: values that cross as they are and that JSON Schema has no word for. */
+const runtimeTypes: ReadonlySet<string> = new Set([
+  "Date",
+  "Map<unknown, unknown>",
+  "Set<unknown>",
+  "bigint",
+  "undefined",
+]);
+const tagCharsMax = 80;
 const identifier = /^[A-Za-z_$][A-Za-z0-9_$]*$/;
 
 /** One type as an expression. Parts that are referred to are put in place; what refers to itself becomes `unknown`. */
@@ -41,6 +52,25 @@ export function schemaType(schema: JsonSchema): string {
 export function schemaDeclarations(schema: JsonSchema, name: string, taken: Set<string> = new Set()): string {
   taken.add(name);
   return new Printer(schema, name, taken).declarations();
+}
+
+/** A type as an expression, with what has to be declared beside it. */
+export interface SchemaTypeParts {
+  readonly type: string;
+  /** Of what the type refers to; empty when it refers to nothing. */
+  readonly declarations: string;
+}
+
+/**
+ * One type as an expression for a place of its own, such as a parameter. What it refers to gets names that begin with
+ * `name`; the type is `name` itself only when it refers to itself.
+ */
+export function schemaTypeParts(
+  schema: JsonSchema,
+  name: string,
+  taken: Set<string> = new Set(),
+): SchemaTypeParts {
+  return new Printer(schema, name, taken).parts();
 }
 
 class Printer {
@@ -70,11 +100,21 @@ class Printer {
   declarations(): string {
     const name = this.#name ?? "";
     if (isPlainObject(this.#root)) this.#names.set(this.#root, name);
-    const texts = [declaration(name, this.#root, this.root())];
+    return [declaration(name, this.#root, this.root()), ...this.#referred()].join("\n");
+  }
+
+  parts(): SchemaTypeParts {
+    const printed = this.root();
+    const declarations = this.#referred().join("\n");
+    return { type: this.#names.get(this.#root) ?? printed.text, declarations };
+  }
+
+  #referred(): string[] {
+    const texts: string[] = [];
     for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
       texts.push(declaration(this.#names.get(next) ?? "", next, this.#type(next, 0)));
     }
-    return texts.join("\n");
+    return texts;
   }
 
   #type(schema: JsonSchema, depth: number): Printed {
@@ -107,7 +147,8 @@ class Printer {
     }
     let name = this.#names.get(target);
     if (name === undefined) {
-      name = freeName(this.#name + pascalCase(ref.split("/").at(-1) ?? ""), this.#taken);
+      const wanted = target === this.#root ? "" : pascalCase(ref.split("/").at(-1) ?? "");
+      name = freeName(this.#name + wanted, this.#taken);
       this.#names.set(target, name);
       this.#waiting.push(target);
     }
@@ -116,6 +157,8 @@ class Printer {
 
   /** The type that the schema's own keywords describe, without what it combines. */
   #own(schema: Keywords, depth: number): Printed {
+    const named = schema["x-type"];
+    if (typeof named === "string" && runtimeTypes.has(named)) return { text: named, kind: "single" };
     const constant = schema["const"];
     if (constant !== undefined) return literal(constant, depth);
     const values = schema["enum"];
@@ -189,6 +232,30 @@ class Printer {
   }
 }
 
+/** The description, and in tags what the type has no words for. An annotation `x-format` is a format that is not checked. */
+function documentation(schema: JsonSchema): string {
+  if (typeof schema === "boolean") return "";
+  const { description, deprecated } = schema;
+  const lines = typeof description === "string" && description.trim() !== "" ? [description] : [];
+  for (const keyword of ["format", "x-format"]) {
+    const format = schema[keyword];
+    if (typeof format === "string") lines.push(`@format ${format}`);
+  }
+  for (const keyword of ["minimum", "maximum", "default"]) {
+    const text = tagValue(schema[keyword]);
+    if (text !== undefined) lines.push(`@${keyword} ${text}`);
+  }
+  if (deprecated === true) lines.push("@deprecated");
+  return docComment(lines.join("\n"));
+}
+
+/** Undefined for what is not worth telling: too long, or a bound that every whole number has. */
+function tagValue(value: JsonValue | undefined): string | undefined {
+  if (value === undefined || Math.abs(Number(value)) === Number.MAX_SAFE_INTEGER) return undefined;
+  const text = JSON.stringify(value);
+  return text.length <= tagCharsMax ? text : undefined;
+}
+
 function declaration(name: string, schema: JsonSchema, printed: Printed): string {
   return `${documentation(schema)}type ${name} = ${printed.text};\n`;
 }
@@ -259,26 +326,6 @@ function propertyName(key: string): string {
 /** As in JSON, and without what ends a line in JavaScript alone. */
 function quoted(text: string): string {
   return JSON.stringify(text).replace(/[\u2028\u2029]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16)}`);
-}
-
-function documentation(schema: JsonSchema): string {
-  const description = typeof schema === "object" ? schema["description"] : undefined;
-  return typeof description === "string" ? docComment(description) : "";
-}
-
-/** A JSDoc comment with its line end, or nothing for text that is empty. */
-export function docComment(text: string): string {
-  const lines = text
-    .replaceAll("*/", "*\\/")
-    .split(/\r\n|[\r\n\u2028\u2029]/)
-    .map((line) => line.trimEnd());
-  if (lines.every((line) => line === "")) return "";
-  if (lines.length === 1) return `/** ${lines[0]} */\n`;
-  return `/**\n${lines.map((line) => ` * ${line}`.trimEnd()).join("\n")}\n */\n`;
-}
-
-export function indented(text: string): string {
-  return text.replace(/^(?=.)/gm, "  ");
 }
 
 function pascalCase(text: string): string {
