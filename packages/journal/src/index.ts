@@ -6,6 +6,7 @@ export {
   type RecoveryAction,
   type RecoveryKind,
   type RecoveryRow,
+  recoveryActions,
   recoveryOf,
   recoveryTable,
 } from "./recovery.js";

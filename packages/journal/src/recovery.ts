@@ -10,19 +10,20 @@
 import type { Effect } from "@flowcell/protocol";
 import type { CallRow } from "./store.js";
 
-export type RecoveryKind =
-  /** Leave the row as it is: its condition or its time completes it. */
-  | "wait"
-  /** Begin the call: what it did before, if anything, does not count. */
-  | "again"
-  /** Begin the call with the idempotency key of the row: the other side counts it once. */
-  | "again_same_key"
-  /** Ask the host function what happened; deliver if applied, begin if not, else mark the call unknown. */
-  | "prove"
-  /** Only an operator can say. */
-  | "reconcile"
-  /** Deliver the error `cancelled`: the script gave the call up and nothing outside can have happened. */
-  | "cancelled";
+/** What the engine does, by action. */
+export const recoveryActions = {
+  wait: "leaves the row as it is: its condition or its time completes it",
+  again: "begins the call: what it did before, if anything, does not count",
+  again_same_key: "begins the call with the idempotency key of the row: the other side counts it once",
+  prove:
+    "asks the host function what happened; delivers if it was applied, begins if not, else marks the call unknown",
+  reconcile:
+    "waits for an operator, who says what was observed, that nothing happened, or that the run is cancelled",
+  cancelled:
+    "delivers the error `cancelled`: the script gave the call up, and nothing outside can have happened",
+} as const;
+
+export type RecoveryKind = keyof typeof recoveryActions;
 
 export interface RecoveryRow {
   /** Null: any. */

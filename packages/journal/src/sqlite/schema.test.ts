@@ -16,6 +16,7 @@ import {
   timer,
 } from "../testing/samples.js";
 import { type Database, loadDriver } from "./driver.js";
+import { tableRows } from "./schema.js";
 import { openSqliteStore } from "./store.js";
 
 const folder = mkdtempSync(join(tmpdir(), "flowcell-store-"));
@@ -224,11 +225,20 @@ test("the same statements are taken where they are legal", () => {
   expect(left.get()?.n).toBe(0);
 });
 
-function everything(): unknown {
-  const tables = db
+test("every table is described, and nothing else is", () => {
+  const described = tableRows.map(({ table }) => table);
+  expect(described.sort()).toEqual(tableNames().sort());
+});
+
+function tableNames(): string[] {
+  return db
     .prepare<[], { name: string }>(
       "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'",
     )
-    .all();
-  return tables.map(({ name }) => [name, db.prepare(`SELECT * FROM ${name}`).all()]);
+    .all()
+    .map(({ name }) => name);
+}
+
+function everything(): unknown {
+  return tableNames().map((name) => [name, db.prepare(`SELECT * FROM ${name}`).all()]);
 }
