@@ -5,7 +5,13 @@
 
 import type { HostFunction } from "@flowcell/host";
 import type { PoolEvent } from "@flowcell/pool";
-import { didYouMean, type Limits, type ProfileName } from "@flowcell/protocol";
+import {
+  type Limits,
+  type OptionTable,
+  optionChecks,
+  optionProblem,
+  type ProfileName,
+} from "@flowcell/protocol";
 import type { LogLine } from "./result.js";
 
 export interface RuntimeOptions {
@@ -73,25 +79,9 @@ export interface RunOptions {
   readonly onLog?: (line: LogLine) => void;
 }
 
-type Check = (value: unknown) => boolean;
+const { isFlag, isFunction, isObject, isOneOf, isPositive, isText, isWhole } = optionChecks;
 
-const isText: Check = (value) => typeof value === "string";
-const isFlag: Check = (value) => typeof value === "boolean";
-const isObject: Check = (value) => typeof value === "object" && value !== null;
-const isWhole: Check = (value) => Number.isSafeInteger(value) && Number(value) >= 0;
-const isPositive: Check = (value) => Number.isSafeInteger(value) && Number(value) > 0;
-const isFunction: Check = (value) => typeof value === "function";
-const isOneOf =
-  (...allowed: readonly string[]): Check =>
-  (value) =>
-    allowed.includes(String(value)) && typeof value === "string";
-
-interface OptionRow {
-  readonly check: Check;
-  readonly wanted: string;
-}
-
-const runtimeTable: { readonly [name in keyof RuntimeOptions]-?: OptionRow } = {
+const runtimeTable: OptionTable<RuntimeOptions> = {
   profile: { check: isOneOf("flow", "codemode"), wanted: '"flow" or "codemode"' },
   limits: { check: isObject, wanted: "an object of limit names and numbers" },
   ceilings: { check: isObject, wanted: "an object of limit names and numbers" },
@@ -106,7 +96,7 @@ const runtimeTable: { readonly [name in keyof RuntimeOptions]-?: OptionRow } = {
   onEvent: { check: isFunction, wanted: "a function" },
 };
 
-const runTable: { readonly [name in keyof RunOptions]-?: OptionRow } = {
+const runTable: OptionTable<RunOptions> = {
   path: { check: isText, wanted: "a text" },
   source: { check: isText, wanted: "a text" },
   label: { check: isText, wanted: "a text" },
@@ -145,12 +135,12 @@ const foreignNames: ReadonlyMap<string, keyof RunOptions> = new Map<string, keyo
 
 /** What is wrong with the options of a runtime, or undefined. */
 export function runtimeProblem(options: object): string | undefined {
-  return problemOf(options, runtimeTable);
+  return optionProblem(options, runtimeTable);
 }
 
 /** What is wrong with the options of a run, or undefined. */
 export function runProblem(options: object): string | undefined {
-  const problem = problemOf(options, runTable, foreignNames);
+  const problem = optionProblem(options, runTable, foreignNames);
   if (problem !== undefined) return problem;
   const given = (name: "path" | "source"): boolean =>
     Object.entries(options).some(([key, value]) => key === name && value !== undefined);
@@ -158,30 +148,4 @@ export function runProblem(options: object): string | undefined {
   return given("path") || given("source") ? undefined : "give the script: path or source";
 }
 
-function problemOf(
-  options: object,
-  table: Readonly<Record<string, OptionRow>>,
-  foreign: ReadonlyMap<string, string> = new Map(),
-): string | undefined {
-  for (const [name, value] of Object.entries(options)) {
-    const row = Object.hasOwn(table, name) ? table[name] : undefined;
-    if (row === undefined) return unknownOption(name, Object.keys(table), foreign);
-    if (value !== undefined && !row.check(value)) return `option ${name} must be ${row.wanted}`;
-  }
-  return undefined;
-}
-
-function unknownOption(name: string, known: readonly string[], foreign: ReadonlyMap<string, string>): string {
-  const shown = JSON.stringify(name.slice(0, 40));
-  const near = foreign.get(name) ?? didYouMean(name, known);
-  if (near !== undefined) return `unknown option ${shown}: did you mean ${near}?`;
-  return `unknown option ${shown}: the options are ${known.join(", ")}`;
-}
-
-const MiB = 1024 * 1024;
-
-/** Ceilings that nobody set, for the two limits whose ceiling the confinement of every worker is sized by. */
-export const defaultCeilings: Pick<Limits, "heapBytes" | "cpuMs"> = {
-  heapBytes: 256 * MiB,
-  cpuMs: 60_000,
-};
+export { ceilingDefaults as defaultCeilings } from "@flowcell/pool";

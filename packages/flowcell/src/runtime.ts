@@ -17,36 +17,27 @@ import {
   HostFunctionError,
   type Registry,
 } from "@flowcell/host";
-import { type ActivationRequest, type ActivationResult, createPool, type PoolHealth } from "@flowcell/pool";
+import {
+  type ActivationPool,
+  type ActivationRequest,
+  ConfinedPool,
+  type ConfinedPoolParts,
+  createConfined,
+  type PoolHealth,
+  type PoolOptions,
+  resolveConfinement,
+} from "@flowcell/pool";
 import {
   type EncodedValue,
   encodeValue,
   type Limits,
   type LimitsResult,
-  limitCeilings,
   parseLimits,
-  profileLimits,
   ValueError,
   valueBounds,
 } from "@flowcell/protocol";
-import {
-  type Blocker,
-  defaultPolicy,
-  formatProblem,
-  type PreparedPlan,
-  parsePolicy,
-  preparePlan,
-  type SandboxPlan,
-  type SandboxPolicy,
-  type WorkerConfinement,
-} from "@flowcell/sandbox";
-import {
-  defaultCeilings,
-  type RunOptions,
-  type RuntimeOptions,
-  runProblem,
-  runtimeProblem,
-} from "./options.js";
+import type { PreparedPlan, SandboxPlan, SandboxPolicy } from "@flowcell/sandbox";
+import { type RunOptions, type RuntimeOptions, runProblem, runtimeProblem } from "./options.js";
 import {
   assembleResult,
   bundleFailed,
@@ -57,11 +48,7 @@ import {
 } from "./result.js";
 
 /** What a runtime needs of a pool; `@flowcell/pool` has it. */
-export interface RuntimePool {
-  activate(request: ActivationRequest): Promise<ActivationResult<WorkerConfinement>>;
-  health(): PoolHealth;
-  close(): Promise<void>;
-}
+export type RuntimePool = ActivationPool;
 
 /** Places where the command line's `--trace` looks on, and where unit tests put something else. */
 export interface RuntimeParts {
@@ -91,31 +78,24 @@ export function createRuntime(options: RuntimeOptions = {}): Runtime {
   return new PooledRuntime(options, {});
 }
 
-type Opened =
-  | { readonly ok: true; readonly pool: RuntimePool }
-  | { readonly ok: false; readonly failure: PreparedFailure };
-type PreparedFailure = Pick<RunFailed["error"], "code" | "message" | "fact" | "remedy">;
-
 export class PooledRuntime implements Runtime {
   readonly #options: RuntimeOptions;
   readonly #parts: RuntimeParts;
   readonly #limits: Limits;
   readonly #ceilings: Limits;
-  readonly #policy: SandboxPolicy;
+  readonly #pool: ConfinedPool;
   readonly #registry: Registry;
-  #opened: Opened | undefined;
-  #closed = false;
 
   constructor(options: RuntimeOptions, parts: RuntimeParts) {
     const problem = runtimeProblem(options);
     if (problem !== undefined) throw new RuntimeOptionsError(problem);
     this.#options = options;
     this.#parts = parts;
-    const { limits, ceilings, policy } = resolve(options);
-    // A ceiling below a default lowers the default.
-    this.#limits = limitsOrThrow("limits", {}, limits, ceilings);
-    this.#ceilings = ceilings;
-    this.#policy = policy;
+    const resolved = resolveConfinement({ ...confinementOf(options), profile: options.profile ?? "flow" });
+    if (!resolved.ok) throw new RuntimeOptionsError(resolved.message);
+    this.#limits = resolved.limits;
+    this.#ceilings = resolved.ceilings;
+    this.#pool = new ConfinedPool(resolved.policy, poolOptions(options), poolParts(options, parts));
     this.#registry = createRegistry([...builtIns, ...(options.hostFunctions ?? [])]);
   }
 
@@ -126,17 +106,16 @@ export class PooledRuntime implements Runtime {
   }
 
   prepare(): RunFailed | null {
-    const opened = this.#open();
+    const opened = this.#pool.open();
     return opened.ok ? null : notStarted(newRunId(), "sandbox_unavailable", opened.failure);
   }
 
   health(): PoolHealth | null {
-    return this.#opened?.ok === true ? this.#opened.pool.health() : null;
+    return this.#pool.health();
   }
 
   async close(): Promise<void> {
-    this.#closed = true;
-    if (this.#opened?.ok === true) await this.#opened.pool.close();
+    await this.#pool.close();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -157,7 +136,7 @@ export class PooledRuntime implements Runtime {
     const input = encodeInput(options.input, limits);
     if (!input.ok) return refuse(input.code, input.message);
     // Opening first lets the first worker start while the script is bundled.
-    const opened = this.#open();
+    const opened = this.#pool.open();
     const bundled = await bundleOf(options, limits);
     if (!bundled.ok) return bundleFailed(runId, bundled.failure);
     if (!opened.ok) return notStarted(runId, "sandbox_unavailable", opened.failure);
@@ -218,35 +197,27 @@ export class PooledRuntime implements Runtime {
       throw error;
     }
   }
-
-  /** Asks the host once; a host that cannot confine is asked again by the next run, it may have been repaired. */
-  #open(): Opened {
-    if (this.#closed) {
-      return {
-        ok: false,
-        failure: { code: "blocked", message: "the runtime is closed", remedy: "create another one" },
-      };
-    }
-    if (this.#opened?.ok === true) return this.#opened;
-    const { result } = (this.#parts.prepare ?? preparePlan)(this.#policy);
-    this.#opened = result.ok
-      ? { ok: true, pool: (this.#parts.createPool ?? openPool)(result.plan, this.#options) }
-      : { ok: false, failure: blocked(result.failure.blockers) };
-    return this.#opened;
-  }
-}
-
-/** Every blocker in one text, with each remedy once. */
-function blocked(blockers: readonly Blocker[]): PreparedFailure {
-  const message = blockers.map((blocker) => blocker.message).join(" ");
-  const remedy = [...new Set(blockers.map((blocker) => blocker.remedy))].join("; ");
-  return { code: "blocked", message, fact: blockers.map(({ code }) => code).join(", "), remedy };
 }
 
 export function openPool(plan: SandboxPlan, options: RuntimeOptions): RuntimePool {
+  return createConfined(plan, poolOptions(options));
+}
+
+function confinementOf({
+  limits,
+  ceilings,
+  policy,
+}: RuntimeOptions): Pick<RuntimeOptions, "limits" | "ceilings" | "policy"> {
+  return {
+    ...(limits === undefined ? {} : { limits }),
+    ...(ceilings === undefined ? {} : { ceilings }),
+    ...(policy === undefined ? {} : { policy }),
+  };
+}
+
+function poolOptions(options: RuntimeOptions): PoolOptions {
   const { spares, workersMax, queueMax, queueDeadlineMs, activationsMax, idleMs, onEvent } = options;
-  return createPool({
-    plan,
+  return {
     ...(spares === undefined ? {} : { spares }),
     ...(workersMax === undefined ? {} : { workersMax }),
     ...(queueMax === undefined ? {} : { queueMax }),
@@ -254,44 +225,14 @@ export function openPool(plan: SandboxPlan, options: RuntimeOptions): RuntimePoo
     ...(activationsMax === undefined ? {} : { activationsMax }),
     ...(idleMs === undefined ? {} : { idleMs }),
     ...(onEvent === undefined ? {} : { onEvent }),
-  });
-}
-
-interface Resolved {
-  readonly limits: Limits;
-  readonly ceilings: Limits;
-  readonly policy: SandboxPolicy;
-}
-
-function resolve(options: RuntimeOptions): Resolved {
-  const profile = options.profile ?? "flow";
-  const limits = limitsOrThrow("limits", options.limits, profileLimits(profile), limitCeilings);
-  const raised: Limits = {
-    ...limitCeilings,
-    heapBytes: Math.max(limits.heapBytes, defaultCeilings.heapBytes),
-    cpuMs: Math.max(limits.cpuMs, defaultCeilings.cpuMs),
   };
-  const ceilings = limitsOrThrow("ceilings", options.ceilings, raised, limitCeilings);
-  if (options.policy === undefined) {
-    const { heapBytes, cpuMs } = ceilings;
-    return { limits, ceilings, policy: defaultPolicy(profile, { limits: { heapBytes, cpuMs } }) };
-  }
-  const parsed = parsePolicy(options.policy);
-  if (!parsed.ok) throw new RuntimeOptionsError(`policy: ${parsed.problems.map(formatProblem).join("; ")}`);
-  const { policy } = parsed;
-  // Workers are confined for the policy's figures; no run may be promised more.
-  const held = {
-    ...ceilings,
-    heapBytes: Math.min(ceilings.heapBytes, policy.limits.heapBytes),
-    cpuMs: Math.min(ceilings.cpuMs, policy.limits.cpuMs),
-  };
-  return { limits, ceilings: held, policy };
 }
 
-function limitsOrThrow(what: string, asked: unknown, defaults: Limits, ceilings: Limits): Limits {
-  const parsed = parseLimits(asked, defaults, ceilings);
-  if (!parsed.ok) throw new RuntimeOptionsError(`${what}: ${parsed.message}`);
-  return parsed.limits;
+function poolParts(options: RuntimeOptions, { prepare, createPool }: RuntimeParts): ConfinedPoolParts {
+  return {
+    ...(prepare === undefined ? {} : { prepare }),
+    ...(createPool === undefined ? {} : { create: (plan) => createPool(plan, options) }),
+  };
 }
 
 type Encoded =

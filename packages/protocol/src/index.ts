@@ -104,6 +104,7 @@ export {
   valueAttachmentsMost,
   type WorkerPhase,
 } from "./messages.js";
+export { type OptionRow, type OptionTable, optionChecks, optionProblem } from "./option-table.js";
 export {
   type BudgetReason,
   exitCodes,
