@@ -1,5 +1,8 @@
 /** Runs of flows: the state machine, the engine that drives it, what is installed and when it runs. */
 
+export { type FlowFolder, flowLimits, readFlowFolder } from "./catalog/flow-folder.js";
+export { grantedFunctions } from "./catalog/functions.js";
+export { reachOf } from "./catalog/reach.js";
 export {
   type CallReport,
   type CellPool,
@@ -12,8 +15,10 @@ export {
   OperationError,
   type PendingReport,
   type Reach,
+  type ReachDifference,
   type ReplayReport,
   type RunErrorData,
   type RunReport,
   type VersionReport,
 } from "./ports.js";
+export { createFlowService } from "./service.js";

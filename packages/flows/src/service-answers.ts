@@ -1,0 +1,198 @@
+/**
+ * What people tell a run: the answer to an approval, a signal, what became of a call whose outcome is unknown. Each is
+ * answered when it is on disk.
+ *
+ * Kept true: a call id is all that is needed to answer, and nobody can guess one; the same answer again changes nothing,
+ * another one is refused, also when both come at the same time.
+ *
+ * TRUST: values are a caller's; they are encoded within the bounds of values that calls return.
+ */
+
+import type { CallRow, RunHistory, RunRow } from "@flowcell/journal";
+import {
+  type CallOutcome,
+  type EncodedValue,
+  encodeValue,
+  profileLimits,
+  ValueError,
+} from "@flowcell/protocol";
+import { audit } from "./catalog/decisions.js";
+import { commit } from "./commit.js";
+import { newSignalId } from "./ids.js";
+import { type FlowService, OperationError } from "./ports.js";
+import type { ServiceCore } from "./service-core.js";
+import { decoded } from "./service-report.js";
+
+type Options<Name extends "answer" | "signal" | "reconcile"> = Parameters<FlowService[Name]>[0];
+
+const nameBytes = 128;
+
+/** Answers that are on their way, by call id. */
+export class Answers {
+  readonly #core: ServiceCore;
+  readonly #onTheWay = new Map<
+    string,
+    { readonly text: string; readonly done: Promise<{ readonly runId: string }> }
+  >();
+
+  constructor(core: ServiceCore) {
+    this.#core = core;
+  }
+
+  async answer(options: Options<"answer">): Promise<{ readonly runId: string }> {
+    const { callId, approve, value } = options;
+    const text = answerText(approve, encoded("the value", value));
+    const other = this.#onTheWay.get(callId);
+    if (other !== undefined) {
+      if (other.text !== text)
+        throw new OperationError("conflict", `${callId} is being answered differently`);
+      return await other.done;
+    }
+    const done = this.#answer(options, text);
+    this.#onTheWay.set(callId, { text, done });
+    try {
+      return await done;
+    } finally {
+      this.#onTheWay.delete(callId);
+    }
+  }
+
+  async #answer(
+    { callId, approve, value, by }: Options<"answer">,
+    text: string,
+  ): Promise<{ readonly runId: string }> {
+    const core = this.#core;
+    const found = await core.store.callById(callId);
+    if (found?.call.wait?.kind !== "approval") {
+      const advice = "see what is asked with: flowcell runs RUN";
+      throw new OperationError(
+        "not_found",
+        `no call is asked under ${JSON.stringify(callId.slice(0, 80))}; ${advice}`,
+      );
+    }
+    const { runId, call } = found;
+    const before = await recordedAnswer(core, runId, call);
+    if (before === null) {
+      core.drive(runId);
+      const outcome: CallOutcome = { ok: true, value: encodeValue({ approved: approve, value, by }) };
+      await core.recorded(runId, call.position, () => {
+        core.runner.waitDone(runId, call.position, outcome);
+        return true;
+      });
+      const row = audit(
+        core.catalog.now(),
+        by,
+        approve ? "approval.approve" : "approval.reject",
+        null,
+        callId,
+        runId,
+      );
+      await commit(core.store, [row]);
+    }
+    const recorded = before ?? (await recordedAnswer(core, runId, call));
+    if (recorded !== text) {
+      throw new OperationError(
+        "conflict",
+        `${callId} was answered differently before; the run has taken that answer`,
+      );
+    }
+    return { runId };
+  }
+}
+
+/** The answer that the run has, as text to compare; null while it waits. Throws when nobody's answer counts any more. */
+async function recordedAnswer(core: ServiceCore, runId: string, call: CallRow): Promise<string | null> {
+  const history = await core.store.history(runId);
+  const outcome = history === null ? undefined : outcomeOf(history, call.position);
+  if (outcome === undefined) {
+    if (history?.run.state !== "finished" && history !== null && !call.cancelled) return null;
+    throw new OperationError("conflict", `run ${runId} does not wait for an answer any more`);
+  }
+  if (!outcome.ok) {
+    throw new OperationError(
+      "conflict",
+      `the call got no answer in time: it ended with ${outcome.error.code}`,
+    );
+  }
+  const answer = decoded(outcome.value);
+  if (typeof answer !== "object" || answer === null || !("approved" in answer)) return "";
+  return answerText(answer.approved === true, encodeValue("value" in answer ? answer.value : undefined));
+}
+
+function outcomeOf({ deliveries }: RunHistory, position: number): CallOutcome | undefined {
+  for (const one of deliveries) if (one.kind === "call" && one.position === position) return one.outcome;
+  return undefined;
+}
+
+function answerText(approve: boolean, { text, devalue, attachments }: EncodedValue): string {
+  const bytes = attachments.map((part) => Buffer.from(part).toString("base64")).join(",");
+  return `${approve} ${devalue} ${text} ${bytes}`;
+}
+
+/** False when a signal with this id was sent before. */
+export async function sendSignal(core: ServiceCore, options: Options<"signal">): Promise<boolean> {
+  const { runId, name, value, signalId = newSignalId(), by } = options;
+  if (name === "" || Buffer.byteLength(name) > nameBytes) {
+    throw new OperationError("invalid", `a signal's name has 1 to ${nameBytes} bytes`);
+  }
+  const at = core.catalog.now();
+  const [result] = await commit(core.store, [
+    { kind: "sendSignal", runId, name, value: encoded("the value", value), signalId, at },
+  ]);
+  if (result?.kind === "sent" && result.sent) {
+    await commit(core.store, [audit(at, by, "run.signal", null, `${name} (${signalId})`, runId)]);
+    core.runner.signalled(runId, name);
+    return true;
+  }
+  const run = await existing(core, runId);
+  if (run.state !== "finished") return false;
+  throw new OperationError("conflict", `run ${runId} is finished; it takes no signal any more`);
+}
+
+export async function reconcile(core: ServiceCore, options: Options<"reconcile">): Promise<void> {
+  const { runId, position, decision, value, by } = options;
+  const run = await existing(core, runId);
+  const history = await core.store.history(runId);
+  const call = history?.calls.find((one) => one.position === position);
+  if (run.state === "finished") throw new OperationError("conflict", `run ${runId} is finished already`);
+  if (call?.unknownReason == null) {
+    const unknown =
+      history?.calls.filter((one) => one.unknownReason !== null).map((one) => one.position) ?? [];
+    const advice = unknown.length === 0 ? "no call of it is" : `unknown are ${unknown.join(", ")}`;
+    throw new OperationError("conflict", `call ${position} of run ${runId} is not unknown; ${advice}`);
+  }
+  const observed: CallOutcome = { ok: true, value: encoded("the value", value) };
+  if (decision === "cancel") await core.cancel(runId, by, "caller");
+  else {
+    core.drive(runId);
+    const taken = await core.recorded(runId, position, () =>
+      core.runner.reconcile(
+        runId,
+        position,
+        decision === "observed" ? { kind: "observed", outcome: observed } : { kind: "not_applied" },
+      ),
+    );
+    if (!taken) throw new OperationError("unavailable", `run ${runId} is not driven now; try again`);
+  }
+  const detail = `call ${position} (${call.name}): ${decision}`;
+  await commit(core.store, [audit(core.catalog.now(), by, "run.reconcile", run.flow, detail, runId)]);
+}
+
+export async function existing(core: ServiceCore, runId: string): Promise<RunRow> {
+  const run = await core.store.run(runId);
+  if (run !== null) return run;
+  throw new OperationError(
+    "not_found",
+    `there is no run ${JSON.stringify(runId.slice(0, 80))}, or it was removed; see: flowcell runs`,
+  );
+}
+
+export function encoded(what: string, value: unknown): EncodedValue {
+  const { valueBytes, bodyBytes } = profileLimits("flow");
+  try {
+    return encodeValue(value, { textBytes: valueBytes, attachmentBytes: bodyBytes });
+  } catch (error) {
+    if (error instanceof ValueError) throw new OperationError("invalid", `${what}: ${error.message}`);
+    throw error;
+  }
+}
