@@ -1,2 +1,15 @@
 /** Model-written code against tools, in a cell. */
-export type { SchemaVerdict, Tool, ToolContext, ToolSchema, ToolSet } from "./tools.js";
+
+export { type Codemode, createCodemode } from "./codemode.js";
+export type { CodemodeOptions, ExecuteOptions } from "./options.js";
+export type { ExecuteFailed, ExecuteResult } from "./result.js";
+export { type NameResult, namespaceName, toolName } from "./tool-names.js";
+export {
+  CodemodeOptionsError,
+  makeToolSet,
+  type ToolDefinition,
+  type ToolFunction,
+  type ToolNamespace,
+  type ToolsGiven,
+} from "./tool-set.js";
+export type { SchemaVerdict, Tool, ToolContext, ToolEffect, ToolSchema, ToolSet } from "./tools.js";

@@ -3,6 +3,8 @@
  * input when it has one, and a way to call it. Types only; tool-set.ts makes them, everything else reads them.
  */
 
+import type { Effect } from "@flowcell/protocol";
+
 /** What one value is checked by, and what it looks like to a model. */
 export interface ToolSchema {
   /** JSON Schema; null when the schema cannot be shown as one. */
@@ -26,6 +28,9 @@ export interface ToolContext {
   readonly runId: string;
 }
 
+/** What a call does to the world: read changes nothing, keyed may be repeated under its idempotency key, once may not. */
+export type ToolEffect = Extract<Effect, "read" | "keyed" | "once">;
+
 export interface Tool {
   /** A script calls `<namespace>.<name>`; `tools` for those without a namespace of their own. */
   readonly namespace: string;
@@ -36,6 +41,7 @@ export interface Tool {
   /** Null: positional arguments, not checked. */
   readonly input: ToolSchema | null;
   readonly output: ToolSchema | null;
+  readonly effect: ToolEffect;
   readonly needsApproval: boolean | ((input: unknown) => boolean | Promise<boolean>);
   /** Checked arguments: one input when there is a schema of it. */
   call(args: readonly unknown[], context: ToolContext): unknown;

@@ -42,7 +42,7 @@ export {
   type RecoveredResult,
   type Registry,
 } from "./registry.js";
-export type { Schema, SchemaIssue, SchemaResult } from "./schema.js";
+export { isSchema, type Schema, type SchemaIssue, type SchemaResult } from "./schema.js";
 export { signalNameBytes } from "./signal.js";
 export { sleepMsMax } from "./sleep.js";
 

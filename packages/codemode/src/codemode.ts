@@ -1,0 +1,79 @@
+/**
+ * Codemode: a model's script calls tools as functions, in a confined worker. `createCodemode` is what embedding programs call;
+ * the adapters, the MCP server and `flowcell exec` stand on it.
+ *
+ * From `execute` to a result: options checked, script normalised, a worker leased, calls checked and carried out, the result
+ * put together. Nothing here trusts a script; whatever a script can cause is a result, and only mistakes in `createCodemode`'s
+ * own options throw.
+ */
+
+import { createRegistry } from "@flowcell/host";
+import { ConfinedPool, type PoolHealth, resolveConfinement } from "@flowcell/pool";
+import { DirectRuns } from "./execute.js";
+import { Normalizer } from "./normalize.js";
+import { type CodemodeOptions, codemodeProblem, type ExecuteOptions } from "./options.js";
+import { poolOptions } from "./pool-options.js";
+import { readSchema } from "./read-schema.js";
+import type { ExecuteResult } from "./result.js";
+import { toolFunction } from "./tool-functions.js";
+import { CodemodeOptionsError, makeToolSet } from "./tool-set.js";
+import type { ToolSet } from "./tools.js";
+
+/** Closing it twice is fine; it never keeps Node alive while nothing runs. */
+export interface Codemode {
+  /** Runs a script. Never rejects: whatever happened is in the result, and `ok` says whether it completed. */
+  execute<Value = unknown>(code: string, options?: ExecuteOptions): Promise<ExecuteResult<Value>>;
+  readonly tools: ToolSet;
+  /** Null before the first execution. */
+  health(): PoolHealth | null;
+  close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+export async function createCodemode(options: CodemodeOptions = {}): Promise<Codemode> {
+  return new PooledCodemode(options);
+}
+
+class PooledCodemode implements Codemode {
+  readonly tools: ToolSet;
+  readonly #pool: ConfinedPool;
+  readonly #direct: DirectRuns;
+
+  constructor(options: CodemodeOptions) {
+    const problem = codemodeProblem(options);
+    if (problem !== undefined) throw new CodemodeOptionsError(problem);
+    const resolved = resolveConfinement({ ...options, profile: "codemode" });
+    if (!resolved.ok) throw new CodemodeOptionsError(resolved.message);
+    const { limits, ceilings, policy } = resolved;
+    this.tools = makeToolSet(options.tools ?? {}, readSchema);
+    this.#pool = new ConfinedPool(policy, poolOptions(options));
+    this.#direct = new DirectRuns({
+      pool: this.#pool,
+      registry: createRegistry(this.tools.tools.map(toolFunction)),
+      normalizer: new Normalizer(this.tools),
+      limits,
+      ceilings,
+      isolation: options.isolation ?? "process",
+    });
+    // The first workers start while the program goes on; a host that cannot confine is told with the first execution.
+    this.#pool.open();
+  }
+
+  async execute<Value = unknown>(code: string, options: ExecuteOptions = {}): Promise<ExecuteResult<Value>> {
+    const result = await this.#direct.execute(code, options);
+    // The caller says what the script returns; nothing checks it, as with JSON.parse.
+    return result as ExecuteResult<Value>;
+  }
+
+  health(): PoolHealth | null {
+    return this.#pool.health();
+  }
+
+  async close(): Promise<void> {
+    await this.#pool.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+}

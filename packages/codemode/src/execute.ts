@@ -1,0 +1,203 @@
+/**
+ * Executions without a journal: from a script's text to its result in one activation, calls dispatched as they come. codemode.ts
+ * sends here whatever neither asks for approvals nor has a store.
+ *
+ * Kept true: never rejects for what a script, a tool or a caller's option did; a second execution under an idempotency key is
+ * the first one.
+ */
+
+import { createHash, randomBytes } from "node:crypto";
+import { assembleResult, bundleFailed, logLine, notStarted } from "@flowcell/bundle";
+import { dispatch, type IncomingCall, type Registry } from "@flowcell/host";
+import type { ActivationRequest, ConfinedPool, HostCall } from "@flowcell/pool";
+import { type EncodedValue, encodeValue, type Limits, limitCeilings, parseLimits } from "@flowcell/protocol";
+import type { Normalizer, NormalResult, NormalScript } from "./normalize.js";
+import { type ExecuteOptions, executeProblem } from "./options.js";
+import type { ExecuteResult } from "./result.js";
+
+export interface DirectParts {
+  readonly pool: ConfinedPool;
+  readonly registry: Registry;
+  readonly normalizer: Normalizer;
+  readonly limits: Limits;
+  readonly ceilings: Limits;
+  readonly isolation: "process" | "reset";
+  /** Whose scripts may follow each other in a process that is reset; nobody else's without it. */
+  readonly flow?: string;
+}
+
+/** Executions whose idempotency keys are remembered. */
+const keysMost = 1024;
+
+interface Kept {
+  readonly codeHash: string;
+  readonly result: Promise<ExecuteResult>;
+}
+
+/** An execution has no input: what a script works on comes from its tools. */
+const noInput: EncodedValue = encodeValue(undefined, { textBytes: 64, attachmentBytes: 0, nodes: 8 });
+
+export class DirectRuns {
+  readonly #parts: DirectParts;
+  /** Nobody else's processes are of this flow: scripts of one codemode may follow each other in a process that is reset. */
+  readonly #flow: string;
+  readonly #limits: SentLimits;
+  readonly #byKey = new Map<string, Kept>();
+
+  constructor(parts: DirectParts) {
+    this.#parts = parts;
+    this.#flow = parts.flow ?? newFlow();
+    this.#limits = sentLimits(parts.limits, parts.normalizer);
+  }
+
+  execute(code: unknown, options: ExecuteOptions): Promise<ExecuteResult> {
+    const problem = requestProblem(code, options);
+    if (problem !== undefined || typeof code !== "string")
+      return Promise.resolve(refuse("request", problem ?? "the code must be a text"));
+    const { idempotencyKey } = options;
+    return idempotencyKey === undefined
+      ? this.#run(code, options)
+      : this.#once(code, options, idempotencyKey);
+  }
+
+  #once(code: string, options: ExecuteOptions, key: string): Promise<ExecuteResult> {
+    const codeHash = createHash("sha256").update(code).digest("base64url");
+    const kept = this.#byKey.get(key);
+    if (kept !== undefined) {
+      if (kept.codeHash === codeHash) return kept.result;
+      return Promise.resolve(refuse("request", otherScript));
+    }
+    // Unguessable without the key, and the same in a second process: tools can tell a call that was made before.
+    const prefix = createHash("sha256").update(`${key.length}:${key}${code}`).digest("base64url");
+    const result = this.#run(code, options, prefix);
+    this.#byKey.set(key, { codeHash, result });
+    for (const oldest of this.#byKey.keys()) {
+      if (this.#byKey.size <= keysMost) break;
+      this.#byKey.delete(oldest);
+    }
+    return result;
+  }
+
+  async #run(code: string, options: ExecuteOptions, callKeyPrefix?: string): Promise<ExecuteResult> {
+    const runId = newRunId();
+    const sent = this.#limitsOf(options);
+    if (typeof sent === "string")
+      return notStarted(runId, "invalid_input", { code: "limits", message: sent });
+    const { normalizer, pool } = this.#parts;
+    // Opening first lets workers start while a script is read.
+    const opened = pool.open();
+    const normal = normalizer.normalize(code, {
+      sourceBytes: sent.asked.sourceBytes,
+      ...(options.label === undefined ? {} : { label: options.label }),
+    });
+    const settled: NormalResult = normal instanceof Promise ? await normal : normal;
+    if (!settled.ok) return bundleFailed(runId, settled.failure);
+    if (!opened.ok) return notStarted(runId, "sandbox_unavailable", opened.failure);
+    const { script } = settled;
+    const request = this.#request(runId, options, script, sent.limits, callKeyPrefix);
+    const activation = await opened.pool.activate(request);
+    return assembleResult(activation, {
+      runId,
+      map: script.map,
+      warnings: script.warnings,
+      limits: sent.limits,
+      effectOf: (name) => this.#parts.registry.get(name)?.effect,
+    });
+  }
+
+  #request(
+    runId: string,
+    { signal, queueDeadlineMs, onLog }: ExecuteOptions,
+    script: NormalScript,
+    limits: Limits,
+    callKeyPrefix: string | undefined,
+  ): ActivationRequest {
+    const { registry, isolation } = this.#parts;
+    const dispatching = { limits, clock: "real" } as const;
+    return {
+      flow: this.#flow,
+      script: script.text,
+      input: noInput,
+      names: registry.names,
+      limits,
+      clock: { epochMs: Date.now(), mode: "real" },
+      seed: randomBytes(32),
+      isolation,
+      callKeyPrefix: callKeyPrefix ?? runId,
+      onHostCall: (call) => dispatch(registry, new RunCall(call, runId), dispatching),
+      ...(onLog === undefined ? {} : { onConsole: (line) => onLog(logLine(line)) }),
+      ...(signal === undefined ? {} : { signal }),
+      ...(queueDeadlineMs === undefined ? {} : { queueDeadlineMs }),
+    };
+  }
+
+  /** The same object for every execution that asks for nothing: the pool keeps what it encoded of it. */
+  #limitsOf({ limits: asked }: ExecuteOptions): SentLimits | string {
+    if (asked === undefined) return this.#limits;
+    const parsed = parseLimits(asked, this.#parts.limits, this.#parts.ceilings);
+    return parsed.ok ? sentLimits(parsed.limits, this.#parts.normalizer) : parsed.message;
+  }
+}
+
+const otherScript = "the idempotencyKey was used for another script; use one key for one script";
+
+interface SentLimits {
+  readonly asked: Limits;
+  /** For the pool: what stands around a script, and what TypeScript becomes, is no fault of the script. */
+  readonly limits: Limits;
+}
+
+function sentLimits(asked: Limits, { addedBytes }: Normalizer): SentLimits {
+  const sourceBytes = Math.min(limitCeilings.sourceBytes, asked.sourceBytes * 2 + addedBytes);
+  return { asked, limits: Object.freeze({ ...asked, sourceBytes }) };
+}
+
+/** A call with the execution that makes it. Signals are made when they are asked for, so nothing is copied. */
+class RunCall implements IncomingCall {
+  readonly runId: string;
+  readonly #call: HostCall;
+
+  constructor(call: HostCall, runId: string) {
+    this.#call = call;
+    this.runId = runId;
+  }
+
+  get position(): number {
+    return this.#call.position;
+  }
+
+  get name(): string {
+    return this.#call.name;
+  }
+
+  get args(): EncodedValue {
+    return this.#call.args;
+  }
+
+  get signal(): AbortSignal {
+    return this.#call.signal;
+  }
+
+  get idempotencyKey(): string {
+    return this.#call.idempotencyKey;
+  }
+}
+
+export function requestProblem(code: unknown, options: unknown): string | undefined {
+  if (typeof code !== "string") return "the code must be a text";
+  if (typeof options !== "object" || options === null) return "the options of an execution must be an object";
+  return executeProblem(options);
+}
+
+export function refuse(code: "request" | "limits", message: string): ExecuteResult {
+  return notStarted(newRunId(), "invalid_input", { code, message });
+}
+
+export function newFlow(): string {
+  return `codemode:${randomBytes(16).toString("hex")}`;
+}
+
+/** Unguessable: idempotency keys begin with it. */
+export function newRunId(): string {
+  return `run_${randomBytes(16).toString("base64url")}`;
+}

@@ -1,0 +1,134 @@
+/**
+ * Options of `createCodemode` and of one execution, and what they mean when they are not given. Mistakes in the first throw,
+ * mistakes in the second are results: a model may have had a hand in them.
+ */
+
+import type { Store } from "@flowcell/journal";
+import type { PoolEvent } from "@flowcell/pool";
+import { type Limits, type LogLine, type OptionTable, optionChecks, optionProblem } from "@flowcell/protocol";
+import type { ToolsGiven } from "./tool-set.js";
+
+export interface CodemodeOptions {
+  /**
+   * What scripts may call: functions (positional arguments), `{ description, inputSchema, outputSchema?, execute }` (one input,
+   * checked), and objects of these, which are namespaces.
+   */
+  readonly tools?: ToolsGiven;
+  /** Limits of executions that ask for nothing, over those of the profile "codemode". */
+  readonly limits?: Partial<Limits>;
+  /** The most that an execution may ask for. Unless given: heapBytes 256 MiB, cpuMs 60,000, the others what can be held. */
+  readonly ceilings?: Partial<Limits>;
+  /** Where executions are journaled; then they survive restarts. Without it, only those that can ask for approval are, in memory. */
+  readonly store?: Store;
+  /** `process` (default): a process that has run nothing before and runs nothing after. `reset`: one after the other, from a pristine image. */
+  readonly isolation?: "process" | "reset";
+  /** Processes at any time. Default eight for each processor. */
+  readonly maxWorkers?: number;
+  /** Executions that may wait for a worker. Default 1,024. */
+  readonly queueMax?: number;
+  /** How long an execution waits for a worker when it does not say. Default 60 s. */
+  readonly queueDeadlineMs?: number;
+  /** Workers kept ready. Default: two for each processor for `process`, one for `reset`. */
+  readonly spares?: number;
+  /** What confinement is required, as data: the format that `flowcell doctor --json` prints. */
+  readonly policy?: unknown;
+  /** Told of what operators should see: refused starts, killed and lost workers. Must not throw. */
+  readonly onEvent?: (event: PoolEvent) => void;
+}
+
+export interface ExecuteOptions {
+  /** Aborting it ends the execution as `cancelled` and aborts its calls. */
+  readonly signal?: AbortSignal;
+  /** A second execution under the same key is not made: it gets the first one's result. Another script under it is refused. */
+  readonly idempotencyKey?: string;
+  readonly limits?: Partial<Limits>;
+  /** How long to wait for a worker, in milliseconds. */
+  readonly queueDeadlineMs?: number;
+  /** What messages and stacks call the script. Default script.js. */
+  readonly label?: string;
+  /** Each console line as it comes. */
+  readonly onLog?: (line: LogLine) => void;
+}
+
+const { isFunction, isObject, isOneOf, isPositive, isWhole } = optionChecks;
+const limitsRow = { check: isObject, wanted: "an object of limit names and numbers" };
+
+const codemodeTable: OptionTable<CodemodeOptions> = {
+  tools: { check: isObject, wanted: "an object of tools" },
+  limits: limitsRow,
+  ceilings: limitsRow,
+  store: { check: isObject, wanted: "a store of @flowcell/journal" },
+  isolation: { check: isOneOf("process", "reset"), wanted: '"process" or "reset"' },
+  maxWorkers: { check: isPositive, wanted: "a whole number, 1 or more" },
+  queueMax: { check: isWhole, wanted: "a whole number, 0 or more" },
+  queueDeadlineMs: { check: isWhole, wanted: "a whole number of milliseconds" },
+  spares: { check: isWhole, wanted: "a whole number, 0 or more" },
+  policy: { check: isObject, wanted: "a policy object" },
+  onEvent: { check: isFunction, wanted: "a function" },
+};
+
+const keyCharsMost = 200;
+
+const executeTable: OptionTable<ExecuteOptions> = {
+  signal: { check: (value) => value instanceof AbortSignal, wanted: "an AbortSignal" },
+  idempotencyKey: {
+    check: (value) => typeof value === "string" && value.length > 0 && value.length <= keyCharsMost,
+    wanted: `a text of 1 to ${keyCharsMost} characters`,
+  },
+  limits: limitsRow,
+  queueDeadlineMs: { check: isWhole, wanted: "a whole number of milliseconds" },
+  label: {
+    check: (value) => typeof value === "string" && /^[^\n\r:()]{1,200}$/.test(value),
+    wanted: "a file name of at most 200 characters",
+  },
+  onLog: { check: isFunction, wanted: "a function" },
+};
+
+/** Names that others have for these, and limits that belong into `limits`. */
+const foreign: ReadonlyMap<string, string> = new Map([
+  ["functions", "tools"],
+  ["fns", "tools"],
+  ["providers", "tools"],
+  ["hostFunctions", "tools"],
+  ["journal", "store"],
+  ["storage", "store"],
+  ["workersMax", "maxWorkers"],
+  ["poolSize", "maxWorkers"],
+  ["concurrency", "maxWorkers"],
+  ["maxQueue", "queueMax"],
+  ["queueSize", "queueMax"],
+  ["queueTimeout", "queueDeadlineMs"],
+  ["timeout", "limits.wallMs"],
+  ["timeoutMs", "limits.wallMs"],
+  ["executionTimeout", "limits.wallMs"],
+  ["timeoutSecs", "limits.wallMs"],
+  ["wallMs", "limits.wallMs"],
+  ["cpuMs", "limits.cpuMs"],
+  ["cpuTimeLimitMs", "limits.cpuMs"],
+  ["heapBytes", "limits.heapBytes"],
+  ["memory", "limits.heapBytes"],
+  ["memoryLimit", "limits.heapBytes"],
+  ["memoryLimitBytes", "limits.heapBytes"],
+  ["maxMemory", "limits.heapBytes"],
+  ["maxStackSize", "limits.stackBytes"],
+  ["maxStackSizeBytes", "limits.stackBytes"],
+  ["maxSourceBytes", "limits.sourceBytes"],
+  ["maxResultBytes", "limits.resultBytes"],
+  ["max_output_size", "limits.resultBytes"],
+  ["maxConsoleOutputBytes", "limits.outputBytes"],
+  ["maxBridgeRequests", "limits.hostCalls"],
+  ["abortSignal", "signal"],
+  ["key", "idempotencyKey"],
+  ["filename", "label"],
+  ["onConsole", "onLog"],
+]);
+
+/** What is wrong with the options of a codemode, or undefined. */
+export function codemodeProblem(options: object): string | undefined {
+  return optionProblem(options, codemodeTable, foreign);
+}
+
+/** What is wrong with the options of an execution, or undefined. */
+export function executeProblem(options: object): string | undefined {
+  return optionProblem(options, executeTable, foreign);
+}

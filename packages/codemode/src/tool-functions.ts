@@ -1,0 +1,92 @@
+/**
+ * Tools as host functions: the rows that a worker's calls are dispatched to. codemode.ts makes them once for its tools.
+ *
+ * TRUST: arguments were decoded within the run's bounds; here they are checked by the tool's own schema. A tool sees nothing
+ * that its schema did not let through, and what it answers is sent only if its output schema, when there is one, agrees.
+ */
+
+import {
+  defineHostFunction,
+  HostError,
+  type HostFunction,
+  type Schema,
+  type SchemaResult,
+} from "@flowcell/host";
+import type { SchemaVerdict, Tool, ToolSchema } from "./tools.js";
+
+/** How a script writes the call; also the name on the wire. */
+export function callName({ namespace, name }: Pick<Tool, "namespace" | "name">): string {
+  return `${namespace}.${name}`;
+}
+
+export function toolFunction(tool: Tool): HostFunction {
+  const name = callName(tool);
+  return defineHostFunction({
+    name,
+    doc: docLine(tool),
+    effect: tool.effect,
+    grant: null,
+    input: argumentsOf(tool, name),
+    handler: (args, { signal, idempotencyKey, position, runId }) => {
+      const answer = tool.call(args, { signal, idempotencyKey, position, runId: runId ?? "" });
+      return tool.output === null ? answer : checkedOutput(tool.output, answer, name);
+    },
+  });
+}
+
+function docLine({ description, originalName }: Tool): string {
+  const line = description.trim().split(/\s*[\n\r\u2028\u2029]\s*/, 1)[0] ?? "";
+  return line === "" ? originalName.replaceAll(/\s+/g, " ") : line;
+}
+
+function argumentsOf({ input }: Tool, name: string): Schema<readonly unknown[]> {
+  const validate = input === null ? everything : (value: unknown) => checkedInput(input, asList(value), name);
+  return { "~standard": { version: 1, vendor: "flowcell", validate } };
+}
+
+function everything(value: unknown): SchemaResult<readonly unknown[]> {
+  return { value: asList(value) };
+}
+
+/** The dispatcher has made sure that it is one. */
+function asList(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+type Checked = SchemaResult<readonly unknown[]>;
+
+function checkedInput(
+  schema: ToolSchema,
+  args: readonly unknown[],
+  name: string,
+): Checked | Promise<Checked> {
+  if (args.length > 1) {
+    const message = `${name}: takes one object with all its inputs, not ${args.length} arguments`;
+    throw new HostError("invalid_arguments", message);
+  }
+  // Models leave an object out whose every field is optional.
+  const verdict = schema.validate(args[0] === undefined ? {} : args[0]);
+  return verdict instanceof Promise
+    ? verdict.then((settled) => inputOf(settled, name))
+    : inputOf(verdict, name);
+}
+
+function inputOf(verdict: SchemaVerdict, name: string): Checked {
+  if (verdict.ok) return { value: [verdict.value] };
+  const message = `${name}: ${worded("input", verdict)}`;
+  throw new HostError("invalid_arguments", message, { detail: { path: verdict.path } });
+}
+
+async function checkedOutput(schema: ToolSchema, answer: unknown, name: string): Promise<unknown> {
+  const value = await answer;
+  const verdict = await schema.validate(value);
+  // Sent as it is: what a schema leaves out or fills in is for the program that wrote it.
+  if (verdict.ok) return value;
+  const message = `${name}: the tool answered what its outputSchema does not allow: ${worded("output", verdict)}`;
+  throw new HostError("internal", message, { detail: { path: verdict.path } });
+}
+
+function worded(label: string, { message, path }: Extract<SchemaVerdict, { ok: false }>): string {
+  const inner = path.map((part) => (typeof part === "number" ? `[${part}]` : `.${part}`)).join("");
+  return `${label}${inner}: ${message}`;
+}
