@@ -976,6 +976,13 @@ function suite(open: () => Promise<Store>): void {
     await expect(store.stats()).rejects.toThrow(StoreFailure);
   });
 
+  test("limits that nobody can mean are refused", async () => {
+    for (const limit of [0, -1, 1.5, 10_001]) await expect(store.audit(limit)).rejects.toThrow(RangeError);
+    for (const runsMax of [0, -1, 1.5])
+      await expect(store.retain({ finishedBefore: 1, runsMax })).rejects.toThrow(RangeError);
+    await expect(store.retain({ finishedBefore: Number.NaN, runsMax: 1 })).rejects.toThrow(RangeError);
+  });
+
   test("stats count units", async () => {
     const before = await store.stats();
     await startedRun(store, "run_a");

@@ -3,7 +3,7 @@
  * but survival: it ends with its process.
  */
 
-import { pageLimit } from "../paging.js";
+import { auditLimit, checkedRetention, pageLimit } from "../paging.js";
 import { Refused } from "../rules.js";
 import {
   type AuditRow,
@@ -169,15 +169,17 @@ export class MemoryStore implements Store {
 
   async audit(limit: number): Promise<readonly AuditRow[]> {
     this.#mustBeOpen();
+    const most = auditLimit(limit);
     return this.#tables.audit
       .slice()
       .reverse()
-      .slice(0, limit)
+      .slice(0, most)
       .map((row) => ({ ...row }));
   }
 
-  async retain({ finishedBefore, runsMax }: Retention): Promise<number> {
+  async retain(retention: Retention): Promise<number> {
     this.#mustBeOpen();
+    const { finishedBefore, runsMax } = checkedRetention(retention);
     const finished: { readonly runId: string; readonly finishedAt: number }[] = [];
     for (const { row } of this.#tables.runs.values()) {
       const { runId, finishedAt } = row;

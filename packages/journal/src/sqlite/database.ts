@@ -22,6 +22,8 @@ export interface DatabaseOptions {
 /** Two that open at the same instant can each be in the other's way; one of them gets through soon after. */
 const collisionMs = 100;
 const pauseMs = 20;
+/** What one huge unit made of the log does not stay for ever. */
+const logBytesKept = 64 * 1024 * 1024;
 
 export async function openDatabase({ path, durability, heldMs }: DatabaseOptions): Promise<Database> {
   const Driver = loadDriver();
@@ -57,6 +59,7 @@ function settle(db: Database, durability: "full" | "normal"): void {
   db.pragma("checkpoint_fullfsync = ON");
   // SQLite hides the errors of its own checkpoints; the thread makes them.
   db.pragma("wal_autocheckpoint = 0");
+  db.pragma(`journal_size_limit = ${logBytesKept}`);
 }
 
 function explain(error: unknown, file: string): unknown {

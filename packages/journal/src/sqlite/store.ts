@@ -9,7 +9,7 @@
  */
 
 import { Worker } from "node:worker_threads";
-import { pageLimit } from "../paging.js";
+import { auditLimit, checkedRetention, pageLimit } from "../paging.js";
 import { Refused } from "../rules.js";
 import {
   type AuditRow,
@@ -153,8 +153,7 @@ class SqliteStore implements Store {
   }
 
   async runs(query: RunQuery): Promise<readonly RunRow[]> {
-    pageLimit(query.limit);
-    return this.#ask<RunRow[]>({ kind: "runs", query });
+    return this.#ask<RunRow[]>({ kind: "runs", query: { ...query, limit: pageLimit(query.limit) } });
   }
 
   async unfinished(): Promise<readonly RunRow[]> {
@@ -190,11 +189,11 @@ class SqliteStore implements Store {
   }
 
   async audit(limit: number): Promise<readonly AuditRow[]> {
-    return this.#ask<AuditRow[]>({ kind: "audit", limit });
+    return this.#ask<AuditRow[]>({ kind: "audit", limit: auditLimit(limit) });
   }
 
   async retain(retention: Retention): Promise<number> {
-    return this.#ask<number>({ kind: "retain", retention });
+    return this.#ask<number>({ kind: "retain", retention: checkedRetention(retention) });
   }
 
   async stats(): Promise<StoreStats> {
@@ -220,8 +219,8 @@ class SqliteStore implements Store {
   }
 
   #mustBeUsable(): void {
-    if (this.#failure !== null) throw this.#failure;
     if (this.#closed !== null) throw new StoreFailure("the store is closed");
+    if (this.#failure !== null) throw this.#failure;
   }
 
   #ask<T>(question: Question): Promise<T> {
