@@ -16,6 +16,7 @@
  * It throws only for a bug, its own or the engine's. TRUST: what a worker says is a script's; see pump.ts and making.ts.
  */
 
+import { inTransit } from "./call.js";
 import { cancel, close, closeAgain, complete, diverge, ended, fence, refused, runError } from "./ending.js";
 import { callCancelled, called, classified, classify, outcome } from "./making.js";
 import { reconcile, recovered, recoverOpen } from "./recovering.js";
@@ -248,12 +249,17 @@ function rest(run: Run): void {
   if (run.rested || run.working) return;
   const state = run.phase;
   if (state === "suspended") {
-    if (!run.quiet) return;
-    for (const { stage } of run.calls.values())
-      if (stage !== "waiting" && stage !== "unknown" && stage !== "done") return;
+    if (!run.quiet || somethingGoesOn(run)) return;
   } else if (state !== "finished" && state !== "fenced") {
     return;
   }
   run.rested = true;
   run.say({ kind: "rest", state });
+}
+
+/** Whether calls are carried out, or this process knows something of them that the store does not. */
+function somethingGoesOn(run: Run): boolean {
+  for (const call of run.calls.values())
+    if (inTransit(call) || call.stage === "dispatched" || call.notApplied) return true;
+  return false;
 }
