@@ -16,6 +16,9 @@ export interface Ran {
 export interface RunOptions {
   readonly cwd?: string;
   readonly nodeArgs?: readonly string[];
+  readonly env?: NodeJS.ProcessEnv;
+  readonly uid?: number;
+  readonly gid?: number;
   /** Called with each piece of standard error, to act at a certain point of the run. */
   readonly onErr?: (soFar: string, kill: (signal: NodeJS.Signals) => void) => void;
 }
@@ -29,6 +32,9 @@ export function node(args: readonly string[], options: RunOptions = {}): Promise
     const child = spawn(process.execPath, args, {
       cwd: options.cwd ?? root,
       stdio: ["ignore", "pipe", "pipe"],
+      env: options.env ?? process.env,
+      ...(options.uid === undefined ? {} : { uid: options.uid }),
+      ...(options.gid === undefined ? {} : { gid: options.gid }),
     });
     let out = "";
     let err = "";

@@ -2,7 +2,7 @@
 
 import { outcomeTable } from "@flowcell/protocol";
 import { renderDoctor, runDoctor } from "@flowcell/sandbox";
-import type { Streams } from "./program.js";
+import type { Streams } from "./typed.js";
 
 export async function doctorCommand(options: { readonly json?: boolean }, streams: Streams): Promise<number> {
   const report = await runDoctor();

@@ -1,10 +1,12 @@
 /**
  * The entry of the command line. `bin/flowcell.mjs` calls `main` with nothing else loaded; what a command does not need is
- * not loaded by it: doctor and esbuild come when they are asked for, the launcher library with the first worker.
+ * not loaded by it: doctor, the commands for flows and esbuild come when they are asked for, the launcher library with the
+ * first worker.
  */
 
 import { exitCodes } from "@flowcell/protocol";
-import { runProgram, type Streams } from "./program.js";
+import { runProgram } from "./program.js";
+import type { Streams, Typed } from "./typed.js";
 
 declare const FLOWCELL_VERSION: string;
 
@@ -24,8 +26,26 @@ export async function main(args: readonly string[]): Promise<void> {
     out: (text) => void process.stdout.write(text),
     err: (text) => void process.stderr.write(text),
     outIsTerminal: process.stdout.isTTY === true,
+    ...(process.stdin.isTTY === true && process.stderr.isTTY === true ? { ask } : {}),
   };
-  process.exitCode = await runProgram(args, { version: FLOWCELL_VERSION, streams, doctor });
+  process.exitCode = await runProgram(args, { version: FLOWCELL_VERSION, streams, doctor, flows });
+}
+
+async function flows(name: string, typed: Typed, streams: Streams): Promise<number> {
+  const { flowsCommand } = await import("./flows-command.js");
+  return await flowsCommand(name, typed, streams);
+}
+
+/** One line from the terminal; "" when it was closed. */
+async function ask(question: string): Promise<string> {
+  const { createInterface } = await import("node:readline/promises");
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  const closed = new Promise<string>((resolve) => terminal.on("close", () => resolve("")));
+  try {
+    return await Promise.race([terminal.question(question), closed]);
+  } finally {
+    terminal.close();
+  }
 }
 
 async function doctor(options: { readonly json?: boolean }, streams: Streams): Promise<number> {

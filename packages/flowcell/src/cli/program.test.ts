@@ -4,20 +4,25 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { notStarted, type RunResult } from "../result.js";
+import { commands } from "./commands.js";
 import { failureText, logText, summaryText, valueText } from "./human.js";
 import { readInput } from "./input.js";
 import { runProgram } from "./program.js";
+import type { Typed } from "./typed.js";
 
 const folder = mkdtempSync(join(tmpdir(), "cli-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-interface Typed {
+interface Answered {
   readonly code: number;
   readonly out: string;
   readonly err: string;
 }
 
-async function type(...args: readonly string[]): Promise<Typed> {
+/** What reached the commands for flows. */
+const flowsTyped: { readonly name: string; readonly typed: Typed }[] = [];
+
+async function type(...args: readonly string[]): Promise<Answered> {
   let out = "";
   let err = "";
   const streams = {
@@ -29,7 +34,15 @@ async function type(...args: readonly string[]): Promise<Typed> {
     },
     outIsTerminal: false,
   };
-  const code = await runProgram(args, { version: "1.2.3", streams, doctor: async () => 0 });
+  const code = await runProgram(args, {
+    version: "1.2.3",
+    streams,
+    doctor: async () => 0,
+    flows: async (name, typed) => {
+      flowsTyped.push({ name, typed });
+      return 0;
+    },
+  });
   return { code, out, err };
 }
 
@@ -39,7 +52,14 @@ describe("usage", () => {
     [["run"], "flowcell: missing required argument 'PATH'\n"],
     [["run", "a.js", "b.js"], "flowcell: too many arguments for 'run'. Expected 1 argument but got 2.\n"],
     [["run", "a.js", "--jsn"], "flowcell: unknown option '--jsn'; did you mean --json?\n"],
-    [["run", "a.js", "--approve"], "flowcell: unknown option '--approve'\n"],
+    [["run", "a.js", "--aprove"], "flowcell: unknown option '--aprove'; did you mean --approve?\n"],
+    [
+      ["run", "a.js", "--approve"],
+      "flowcell: --approve is for flows, and a.js is no folder with a flow.json: a script file is given no files, hosts or secrets\n",
+    ],
+    [["start"], "flowcell: missing required argument 'FLOW'\n"],
+    [["apprve", "x"], "flowcell: unknown command 'apprve'; did you mean approve?\n"],
+    [["serve", "--port", "1"], /^flowcell: unknown option '--port'/],
     [["run", "a.js", "--limit"], "flowcell: option '--limit <name=value>' argument missing\n"],
     [
       ["run", "a.js", "--limit", "timeout=1"],
@@ -210,5 +230,43 @@ describe("for people", () => {
     expect(summaryText(result)).toBe(
       "warning (unhandled_rejection): lost\ncompleted in 2.50 s, 1.3 ms CPU, 5.0 MiB heap, 1 host call\n",
     );
+  });
+});
+
+describe("the table of commands", () => {
+  test("every command has help with an example, and every option a text", async () => {
+    for (const row of commands) {
+      const { code, out } = await type(row.name, "--help");
+      expect(code, row.name).toBe(0);
+      expect(out, row.name).toMatch(/\nExamples?:\n {2}flowcell /);
+      for (const example of row.examples) expect(out, row.name).toContain(`  ${example}`);
+      for (const { flags } of row.options) expect(out, `${row.name} ${flags}`).toContain(flags.split(" ")[0]);
+    }
+  });
+
+  test("the list of commands has each with its line", async () => {
+    const { out } = await type("--help");
+    for (const { name, summary } of commands) {
+      expect(out).toMatch(new RegExp(`\\n {2}${name}[ |]`));
+      expect(out.replace(/\s+/g, " ")).toContain(summary);
+    }
+  });
+
+  test("what was typed reaches the command by name", async () => {
+    flowsTyped.length = 0;
+    await type("start", "prices", "--input", "1", "--no-wait", "--data", "/d");
+    await type("approve", "prices", "--mount", "a=b", "--mount", "c=d");
+    await type("run", folder);
+    const [start, approve, run] = flowsTyped;
+    expect(start?.name).toBe("start");
+    expect(start?.typed.argument(0)).toBe("prices");
+    expect([start?.typed.text("input"), start?.typed.wait, start?.typed.text("data")]).toEqual([
+      "1",
+      false,
+      "/d",
+    ]);
+    expect(approve?.typed.list("mount")).toEqual(["a=b", "c=d"]);
+    expect([approve?.typed.wait, approve?.typed.list("secret")]).toEqual([true, []]);
+    expect([run?.name, run?.typed.argument(0)]).toEqual(["run", folder]);
   });
 });

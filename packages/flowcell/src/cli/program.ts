@@ -1,20 +1,25 @@
 /**
- * The commands and options of `flowcell`, their help and their mistakes. Commands answer with an exit code; this file
- * turns whatever goes wrong before or around them into one line and the right code.
+ * From what was typed to a command: parsing, help and mistakes, all from the table in commands.ts. Commands answer with an
+ * exit code; this file turns whatever goes wrong before or around them into one line and the right code.
  */
 
 import { exitCodes } from "@flowcell/protocol";
-import { Command, CommanderError } from "commander";
-import { type RunCommandOptions, runCommand, type Streams, usageJson } from "./run-command.js";
+import { Command, CommanderError, Option } from "commander";
+import { type CommandRow, commands } from "./commands.js";
+import { runCommand } from "./run-command.js";
+import { type Streams, Typed } from "./typed.js";
 import { UsageError } from "./usage.js";
+import { usageJson } from "./usage-json.js";
 
-export type { Streams } from "./run-command.js";
+export type { Streams } from "./typed.js";
 
 export interface ProgramParts {
   readonly version: string;
   readonly streams: Streams;
   /** `flowcell doctor`; loaded only when it is asked for. */
   readonly doctor: (options: { readonly json?: boolean }, streams: Streams) => Promise<number>;
+  /** Every command that has to do with flows, `run` of a folder among them; loaded only when one is asked for. */
+  readonly flows: (name: string, typed: Typed, streams: Streams) => Promise<number>;
 }
 
 /** Runs the command line `args` (without node and script) and answers its exit code. Never throws. */
@@ -22,7 +27,7 @@ export async function runProgram(args: readonly string[], parts: ProgramParts): 
   const { streams } = parts;
   const json = args.includes("--json");
   let code: number = exitCodes.usage;
-  const program = build(parts, (exitCode) => {
+  const program = build(args, parts, (exitCode) => {
     code = exitCode;
   });
   try {
@@ -46,7 +51,7 @@ export async function runProgram(args: readonly string[], parts: ProgramParts): 
   }
 }
 
-function build(parts: ProgramParts, finish: (exitCode: number) => void): Command {
+function build(args: readonly string[], parts: ProgramParts, finish: (exitCode: number) => void): Command {
   const { streams } = parts;
   const program = new Command("flowcell")
     .description("Runs JavaScript and TypeScript that nobody should have to trust, in confined processes.")
@@ -60,54 +65,44 @@ function build(parts: ProgramParts, finish: (exitCode: number) => void): Command
       outputError: (text, write) => write(`flowcell: ${commanderText(text)}\n`),
     })
     .addHelpText("after", examples(["flowcell run examples/pricing-rule.js", "flowcell doctor"]));
-  inherit(program.command("run <PATH>"), program)
-    .summary("run a script file in a confined worker")
-    .description(
-      "Runs a script file (.ts, .mts, .js, .mjs) in a confined worker. The script is\n" +
-        "  export default async function (input, host) { … }\n" +
-        "Its result goes to standard output, everything else to standard error.",
-    )
-    .option(
-      "--input <JSON|@file>",
-      "first argument of the script: JSON, @x.json (parsed) or @file (its text)",
-    )
-    .option(
-      "--json",
-      "print exactly one JSON object on standard output; console lines stay on standard error",
-    )
-    .option("--trace", "tell on standard error what happens, with times: plan, script, worker, host calls")
-    .option("--limit <name=value>", `a limit of this run, repeatable: ${limitsHelp}`, collect)
-    .addHelpText(
-      "after",
-      examples([
-        'flowcell run examples/pricing-rule.js --input \'{"items":[{"sku":"tea","cents":450,"quantity":12}]}\'',
-        "flowcell run flow.ts --input @order.json --limit cpuMs=2000 --json",
-      ]) +
-        "\nExit codes: 0 completed, 1 script_error, 2 usage or invalid_input, 3 denied, 4 budget_exceeded or timed_out,\n" +
-        "5 violation or worker_lost, 6 sandbox_unavailable, 7 cancelled, 9 overloaded, 70 internal.\n" +
-        '--json writes what JSON cannot hold as {"$type": …}: bigint, Date, Map, Set, bytes, undefined, NaN.',
-    )
-    .action(async (path: string, options: RunCommandOptions) => {
-      finish(await runCommand(path, options, streams));
-    });
-  inherit(program.command("doctor"), program)
-    .description(
-      "Examines this machine: what the kernel offers, what a worker attests, which escapes are refused here.",
-    )
-    .option("--json", "print exactly one JSON object on standard output")
-    .addHelpText("after", examples(["flowcell doctor", "flowcell doctor --json"]))
-    .action(async (options: { readonly json?: boolean }) => {
-      finish(await parts.doctor(options, streams));
-    });
+  // One command is all that is needed when it is named first, and making the others takes longer than parsing.
+  const named = commands.find(({ name }) => name === args[0]);
+  for (const row of named === undefined ? commands : [named]) {
+    add(program, row, async (typed) => finish(await dispatch(row, typed, parts)));
+  }
   return program;
 }
 
-const limitsHelp =
-  "cpuMs, wallMs, heapBytes, stackBytes, hostCalls, inFlight, outputBytes, resultBytes, inputBytes, valueBytes, bodyBytes, sourceBytes";
+function add(program: Command, row: CommandRow, act: (typed: Typed) => Promise<void>): void {
+  const command = program
+    .command([row.name, ...row.arguments].join(" "))
+    .copyInheritedSettings(program)
+    .helpOption("-h, --help", "show this help")
+    .summary(row.summary)
+    .description(row.description)
+    .addHelpText("after", examples(row.examples) + (row.closing === undefined ? "" : `\n${row.closing}`));
+  for (const { flags, doc, repeatable } of row.options) {
+    const option = new Option(flags, doc);
+    if (repeatable === true) option.argParser(collect);
+    command.addOption(option);
+  }
+  command.action(async (...given: unknown[]) => {
+    await act(new Typed(given.slice(0, row.arguments.length), command.opts()));
+  });
+}
 
-/** Subcommands made by `command()` inherit settings at creation; the chain above reads better for types. */
-function inherit(command: Command, parent: Command): Command {
-  return command.copyInheritedSettings(parent).helpOption("-h, --help", "show this help");
+async function dispatch(row: CommandRow, typed: Typed, parts: ProgramParts): Promise<number> {
+  const { streams } = parts;
+  switch (row.name) {
+    case "doctor":
+      return await parts.doctor({ json: typed.flag("json") }, streams);
+    case "run": {
+      const code = await runCommand(typed, streams);
+      return code === "folder" ? await parts.flows(row.name, typed, streams) : code;
+    }
+    default:
+      return await parts.flows(row.name, typed, streams);
+  }
 }
 
 function examples(lines: readonly string[]): string {

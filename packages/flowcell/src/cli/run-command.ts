@@ -1,8 +1,10 @@
 /**
- * `flowcell run PATH`: runs one script file in a confined worker and answers with its outcome. Whoever types it is the
- * operator: limits may be asked for up to what the machinery holds.
+ * `flowcell run PATH` for a file: runs one script in a confined worker and answers with its outcome. Whoever types it is
+ * the operator: limits may be asked for up to what the machinery holds. A folder is left to the commands for flows, which
+ * a file does not load.
  */
 
+import { statSync } from "node:fs";
 import {
   type LimitName,
   type Limits,
@@ -12,36 +14,39 @@ import {
   parseLimits,
   profileLimits,
 } from "@flowcell/protocol";
-import { notStarted, type RunResult } from "../result.js";
+import type { RunResult } from "../result.js";
 import { PooledRuntime } from "../runtime.js";
 import { taggedJson } from "../tagged-json.js";
 import { failureText, logText, summaryText, valueText } from "./human.js";
 import { readInput } from "./input.js";
 import { Trace } from "./trace.js";
+import type { Streams, Typed } from "./typed.js";
 import { UsageError } from "./usage.js";
 
-export interface RunCommandOptions {
-  readonly input?: string;
-  readonly json?: boolean;
-  readonly trace?: boolean;
-  readonly limit?: readonly string[];
-}
+/** Options that a script without a manifest has no use for. */
+const folderOptions: ReadonlyMap<string, string> = new Map([
+  ["mount", "--mount"],
+  ["allowNet", "--allow-net"],
+  ["allowRead", "--allow-read"],
+  ["secret", "--secret"],
+  ["caFile", "--ca-file"],
+  ["approve", "--approve"],
+]);
 
-/** Where a command writes; a process's streams, or a test's. */
-export interface Streams {
-  readonly out: (text: string) => void;
-  readonly err: (text: string) => void;
-  readonly outIsTerminal: boolean;
-}
-
-export async function runCommand(
-  path: string,
-  options: RunCommandOptions,
-  streams: Streams,
-): Promise<number> {
-  const limits = askedLimits(options.limit ?? []);
-  const input = readInput(options.input, limits.inputBytes);
-  const trace = options.trace === true ? new Trace(streams.err) : undefined;
+export async function runCommand(typed: Typed, streams: Streams): Promise<number | "folder"> {
+  const path = typed.argument(0);
+  if (isFolder(path)) return "folder";
+  const foreign = typed.given([...folderOptions.keys()]);
+  if (foreign !== undefined) {
+    const flag = folderOptions.get(foreign) ?? foreign;
+    throw new UsageError(
+      "request",
+      `${flag} is for flows, and ${path} is no folder with a flow.json: a script file is given no files, hosts or secrets`,
+    );
+  }
+  const limits = askedLimits(typed.list("limit"));
+  const input = readInput(typed.text("input"), limits.inputBytes);
+  const trace = typed.flag("trace") ? new Trace(streams.err) : undefined;
   const { heapBytes, cpuMs } = limits;
   // Nothing else uses these workers, so they are confined to what this run asks for.
   const runtime = new PooledRuntime({ limits, ceilings: { heapBytes, cpuMs }, workersMax: 1 }, trace ?? {});
@@ -55,7 +60,7 @@ export async function runCommand(
       onLog: (line) => streams.err(logText(line)),
     });
     trace?.finish(result);
-    report(result, options, streams);
+    report(result, typed.flag("json"), streams);
     return outcomeTable[result.status].exitCode;
   } finally {
     release();
@@ -75,8 +80,17 @@ function askedLimits(asked: readonly string[]): Limits {
   return parsed.limits;
 }
 
-function report(result: RunResult, options: RunCommandOptions, streams: Streams): void {
-  if (options.json === true) {
+function isFolder(path: string): boolean {
+  try {
+    return statSync(path).isDirectory();
+  } catch {
+    // Whatever it is, the run of a file says it better.
+    return false;
+  }
+}
+
+function report(result: RunResult, json: boolean, streams: Streams): void {
+  if (json) {
     streams.out(`${jsonText(result)}\n`);
     return;
   }
@@ -87,11 +101,6 @@ function report(result: RunResult, options: RunCommandOptions, streams: Streams)
 
 function jsonText(result: RunResult): string {
   return JSON.stringify(result.ok ? { ...result, value: taggedJson(result.value) } : result, null, 2);
-}
-
-/** The object that `--json` prints for a mistake that was found before there was a run. */
-export function usageJson(error: UsageError): string {
-  return jsonText(notStarted("", "invalid_input", { code: error.code, message: error.message }));
 }
 
 /** The first signal cancels the run and lets it end in order, the second ends this process; workers die with it. */

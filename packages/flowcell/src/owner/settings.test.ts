@@ -26,7 +26,7 @@ describe("options", () => {
     });
     const both = withOptions(first, {
       ...none,
-      secret: ["TOKEN=env:MY_TOKEN"],
+      secret: ["token=env:MY_TOKEN"],
       allowNet: ["127.0.0.1:80", "intranet"],
     });
     writeSettings(file, both);
@@ -36,7 +36,7 @@ describe("options", () => {
       mounts: { in: join(scratch, "in") },
       privateHosts: ["127.0.0.1:80", "intranet"],
       caFile: null,
-      secrets: { TOKEN: "env:MY_TOKEN" },
+      secrets: { token: "env:MY_TOKEN" },
     });
   });
 
@@ -52,11 +52,11 @@ describe("options", () => {
   test("a secret on the command line is refused without being repeated", () => {
     let message = "";
     try {
-      withOptions(noSettings, { ...none, secret: ["TOKEN=hunter2-s3cret"] });
+      withOptions(noSettings, { ...none, secret: ["token=hunter2-s3cret"] });
     } catch (error) {
       message = String(error);
     }
-    expect(message).toContain("TOKEN=env:VARIABLE");
+    expect(message).toContain("token=env:VARIABLE");
     expect(message).not.toContain("hunter2");
   });
 });
@@ -70,7 +70,7 @@ describe("the file", () => {
     ["no JSON", "{", /is not JSON/],
     ["an unknown key", { ...noSettings, mount: {} }, /unknown key "mount"; did you mean mounts\?/],
     ["a relative mount", { ...noSettings, mounts: { a: "b" } }, /mounts\.a/],
-    ["a secret's value", { ...noSettings, secrets: { A: "s3cret" } }, /must be env:NAME/],
+    ["a secret's value", { ...noSettings, secrets: { a: "s3cret" } }, /must be env:NAME/],
     ["another format", { ...noSettings, format: 2 }, /format/],
   ])("%s is refused", (_what, content, message) => {
     expect(() => readSettings(text(content))).toThrow(message);
@@ -79,11 +79,11 @@ describe("the file", () => {
 
 test("a secret is looked up when it is used, and an empty one is none", () => {
   const environment: NodeJS.ProcessEnv = { MINE: "one" };
-  const lookup = secretLookup({ ...noSettings, secrets: { A: "env:MINE", B: "env:OTHER" } }, environment);
-  expect(lookup("A")).toBe("one");
+  const lookup = secretLookup({ ...noSettings, secrets: { a: "env:MINE", b: "env:OTHER" } }, environment);
+  expect(lookup("a")).toBe("one");
   environment["MINE"] = "two";
-  expect(lookup("A")).toBe("two");
+  expect(lookup("a")).toBe("two");
   environment["MINE"] = "";
-  expect([lookup("A"), lookup("B"), lookup("constructor")]).toEqual([undefined, undefined, undefined]);
+  expect([lookup("a"), lookup("b"), lookup("constructor")]).toEqual([undefined, undefined, undefined]);
   expect(readFileSync(file, "utf8")).not.toContain("two");
 });

@@ -15,7 +15,8 @@ import { UsageError } from "../cli/usage.js";
 import { errorCode } from "./data-folder.js";
 import { ConfigurationError } from "./failures.js";
 
-const names = /^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$/;
+/** As manifests name mounts and secrets. */
+const names = /^[a-z0-9_-]{1,63}$/;
 const environmentReference = /^env:[A-Za-z_][A-Za-z0-9_]{0,127}$/;
 
 const schema = z.strictObject({
@@ -135,7 +136,7 @@ export function mountOption(text: string): [string, string] {
 }
 
 export function secretOption(text: string): [string, string] {
-  const [name, reference] = pair("--secret", text, "NAME=env:VARIABLE, for example API_TOKEN=env:API_TOKEN");
+  const [name, reference] = pair("--secret", text, "name=env:VARIABLE, for example api-token=env:API_TOKEN");
   if (environmentReference.test(reference)) return [name, reference];
   // The text may be the secret itself: it is not repeated.
   throw new UsageError(

@@ -1,0 +1,126 @@
+/**
+ * Waiting for a run. Where a service runs, it drives the run and this process only listens. Where none does, this process
+ * is the owner of the store and drives, until the run is finished or waits for somebody or for long; what it leaves, a
+ * later owner finds.
+ *
+ * An owner that ends while others wait lets them go; whoever waits asks again, and may become the owner itself.
+ */
+
+import type { FlowService, RunReport } from "@flowcell/flows";
+import { type Connection, connect } from "../../owner/connect.js";
+import type { DataFolder } from "../../owner/data-folder.js";
+import { OwnerLost } from "../../owner/failures.js";
+import type { Drives } from "../../owner/open.js";
+import type { Context } from "./context.js";
+
+export interface Driving {
+  /** Sets something going and answers the run that it is about. Done once: a lost owner may have done it. */
+  readonly begin: (service: FlowService) => Promise<string>;
+  /** `here`: only when this process has to drive the run, because no service does. */
+  readonly wait: "always" | "here" | "never";
+}
+
+/** Undefined when nobody waits for the run. */
+export interface Driven {
+  readonly runId: string;
+  readonly report: RunReport | undefined;
+  /** Whether the wait was ended by a signal: the run is not. */
+  readonly left: boolean;
+}
+
+export async function drive(context: Context, { begin, wait }: Driving): Promise<Driven> {
+  const folder = context.folder();
+  // Nothing is driven for a command that does not wait: it would only be interrupted.
+  const drives: Drives = wait === "never" ? "nothing" : "runs";
+  let connection = await connect(folder, drives, context.parts);
+  try {
+    const waits = wait === "always" || (wait === "here" && connection.owner !== null);
+    if (connection.owner !== null && waits) {
+      context.remark(`no service running; using the store in ${folder.path}`);
+    }
+    const runId = await begin(connection.service);
+    if (!waits) return { runId, report: undefined, left: false };
+    const stop = new AbortController();
+    const release = stopOnSignals(context, stop, runId);
+    try {
+      for (;;) {
+        try {
+          const report = await settled(connection, runId, stop.signal);
+          return { runId, report, left: stop.signal.aborted };
+        } catch (error) {
+          if (!(error instanceof OwnerLost)) throw error;
+          connection = await again(connection, folder, context);
+        }
+      }
+    } finally {
+      release();
+    }
+  } finally {
+    await connection.close();
+  }
+}
+
+async function again(lost: Connection, folder: DataFolder, context: Context): Promise<Connection> {
+  await lost.close();
+  return await connect(folder, "runs", context.parts);
+}
+
+/** Until the run is finished, or waits for somebody or for long. A store that failed answers no wait. */
+async function settled({ service }: Connection, runId: string, signal: AbortSignal): Promise<RunReport> {
+  const failed = service.failed.then((error) => {
+    throw error;
+  });
+  failed.catch(() => undefined);
+  for (;;) {
+    const report = await Promise.race([service.wait(runId, { signal }), failed]);
+    if (signal.aborted || !comesByItself(report, Date.now())) return report;
+    await Promise.race([pause(againMs, signal), failed]);
+  }
+}
+
+const againMs = 200;
+const longMs = 60_000;
+
+/** Whether what a suspended run waits for needs nobody and is near: a sleep, a timer of the script, a child. */
+export function comesByItself(
+  { status, pending }: Pick<RunReport, "status" | "pending">,
+  now: number,
+): boolean {
+  if (status !== "suspended") return false;
+  return pending.every(({ name, dueAt }) => {
+    if (name === "flow.wait") return true;
+    return name === "sleep" && dueAt !== null && dueAt - now <= longMs;
+  });
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const end = (): void => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    signal.addEventListener("abort", end, { once: true });
+  });
+}
+
+/** The first signal ends the wait, the second this process. */
+function stopOnSignals(context: Context, stop: AbortController, runId: string): () => void {
+  const onSignal = (signal: NodeJS.Signals): void => {
+    if (stop.signal.aborted) {
+      release();
+      process.kill(process.pid, signal);
+      return;
+    }
+    context.remark(`flowcell: no longer waiting; the run is not cancelled (flowcell cancel ${runId})`);
+    stop.abort();
+  };
+  const release = (): void => {
+    process.off("SIGINT", onSignal);
+    process.off("SIGTERM", onSignal);
+  };
+  process.on("SIGINT", onSignal);
+  process.on("SIGTERM", onSignal);
+  return release;
+}
