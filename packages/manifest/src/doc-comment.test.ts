@@ -1,7 +1,7 @@
 /** Any text stays inside its comment, says nothing to the compiler and hides nothing. */
 
 import { describe, expect, test } from "vitest";
-import { docComment, indented } from "./doc-comment.js";
+import { docComment, indented, quotedText } from "./doc-comment.js";
 import { checkFlow } from "./testing/type-check.js";
 
 describe("a comment", () => {
@@ -14,6 +14,7 @@ describe("a comment", () => {
     ["a *\u200b/ b", "/** a *\\/ b */\n"],
     ["\u202etxt\u0000\u001b[2J\ud800", "/** txt[2J */\n"],
     ["@ts-ignore", "/** @ ts-ignore */\n"],
+    ["a\u{e0041}\ufe01b", "/** ab */\n"],
   ])("of %j is %j", (text, comment) => {
     expect(docComment(text)).toBe(comment);
   });
@@ -36,4 +37,10 @@ describe("a comment", () => {
 
 test("indentation leaves empty lines empty", () => {
   expect(indented("a\n\nb\n")).toBe("  a\n\n  b\n");
+});
+
+test("a literal is the text, with everything in sight", () => {
+  const text = 'a\u2028"*/\u202e\u{e0041}\ufe01\ud800';
+  expect(quotedText(text)).toBe('"a\\u2028\\"*/\\u202e\\udb40\\udc41\\ufe01\\ud800"');
+  expect(JSON.parse(quotedText(text))).toBe(text);
 });

@@ -1,7 +1,7 @@
 /** The manifest of a flow: its schema, what it grants, and the hash that an approval binds to. */
 
 export { type ApprovalInput, type ApprovalParts, approvalHash } from "./approval-hash.js";
-export { docComment, indented } from "./doc-comment.js";
+export { docComment, indented, quotedText } from "./doc-comment.js";
 export { type FsDecision, mountsOf, pathComponents, rulesAt, strongestAccess } from "./fs-policy.js";
 export type { FsAccess, FsRule, Grants, NetRule, SecretGrant } from "./grant-types.js";
 export {
@@ -20,6 +20,7 @@ export { defaultMethods, evaluateNet, type NetDecision, type NetTarget } from ".
 export { type ManifestResult, manifestJson, type ParseManifestOptions, parseManifest } from "./parse.js";
 export { type Finding, formatManifestProblem, type ManifestProblem, pathText } from "./problem.js";
 export type { JsonSchema, JsonSchemaObject } from "./schema-check.js";
+export { keywordNames } from "./schema-keywords.js";
 export {
   type SchemaTypeParts,
   schemaDeclarations,

@@ -13,7 +13,7 @@
  * with names, so that cycles end and nothing is printed twice.
  */
 
-import { docComment, indented } from "./doc-comment.js";
+import { docComment, indented, quotedText } from "./doc-comment.js";
 import type { JsonValue } from "./json-document.js";
 import { checkSchema, isPlainObject, type JsonSchema } from "./schema-check.js";
 
@@ -289,7 +289,7 @@ function literal(value: JsonValue, depth: number): Printed {
       kind: "single",
     };
   }
-  return { text: typeof value === "string" ? quoted(value) : String(value), kind: "single" };
+  return { text: typeof value === "string" ? quotedText(value) : String(value), kind: "single" };
 }
 
 function union(types: readonly Printed[]): Printed {
@@ -320,12 +320,7 @@ function enclosed(printed: Printed, within: "intersection" | "array"): string {
 
 function propertyName(key: string): string {
   // A key __proto__ cannot reach this; quoted names are never special in types.
-  return identifier.test(key) ? key : quoted(key);
-}
-
-/** As in JSON, and without what ends a line in JavaScript alone. */
-function quoted(text: string): string {
-  return JSON.stringify(text).replace(/[\u2028\u2029]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16)}`);
+  return identifier.test(key) ? key : quotedText(key);
 }
 
 function pascalCase(text: string): string {
