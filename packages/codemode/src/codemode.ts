@@ -9,7 +9,8 @@
 
 import { createRegistry } from "@flowcell/host";
 import { ConfinedPool, type PoolHealth, resolveConfinement } from "@flowcell/pool";
-import { DirectRuns } from "./execute.js";
+import { DirectRuns, newFlow } from "./execute.js";
+import { surroundOf } from "./guest-names.js";
 import { Normalizer } from "./normalize.js";
 import { type CodemodeOptions, codemodeProblem, type ExecuteOptions } from "./options.js";
 import { poolOptions } from "./pool-options.js";
@@ -50,10 +51,11 @@ class PooledCodemode implements Codemode {
     this.#direct = new DirectRuns({
       pool: this.#pool,
       registry: createRegistry(this.tools.tools.map(toolFunction)),
-      normalizer: new Normalizer(this.tools),
+      normalizer: new Normalizer(surroundOf(this.tools)),
       limits,
       ceilings,
       isolation: options.isolation ?? "process",
+      flow: newFlow(),
     });
     // The first workers start while the program goes on; a host that cannot confine is told with the first execution.
     this.#pool.open();

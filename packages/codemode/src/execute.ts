@@ -22,8 +22,8 @@ export interface DirectParts {
   readonly limits: Limits;
   readonly ceilings: Limits;
   readonly isolation: "process" | "reset";
-  /** Whose scripts may follow each other in a process that is reset; nobody else's without it. */
-  readonly flow?: string;
+  /** Whose scripts may follow each other in a process that is reset. */
+  readonly flow: string;
 }
 
 /** Executions whose idempotency keys are remembered. */
@@ -39,14 +39,11 @@ const noInput: EncodedValue = encodeValue(undefined, { textBytes: 64, attachment
 
 export class DirectRuns {
   readonly #parts: DirectParts;
-  /** Nobody else's processes are of this flow: scripts of one codemode may follow each other in a process that is reset. */
-  readonly #flow: string;
   readonly #limits: SentLimits;
   readonly #byKey = new Map<string, Kept>();
 
   constructor(parts: DirectParts) {
     this.#parts = parts;
-    this.#flow = parts.flow ?? newFlow();
     this.#limits = sentLimits(parts.limits, parts.normalizer);
   }
 
@@ -112,10 +109,10 @@ export class DirectRuns {
     limits: Limits,
     callKeyPrefix: string | undefined,
   ): ActivationRequest {
-    const { registry, isolation } = this.#parts;
+    const { registry, isolation, flow } = this.#parts;
     const dispatching = { limits, clock: "real" } as const;
     return {
-      flow: this.#flow,
+      flow,
       script: script.text,
       input: noInput,
       names: registry.names,

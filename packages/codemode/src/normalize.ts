@@ -20,11 +20,10 @@ import {
   type ScriptMap,
 } from "@flowcell/bundle";
 import { type AnyNode, type Comment, type Options, type Program, parse, type Token } from "acorn";
-import { type Surround, surroundOf } from "./guest-names.js";
+import type { Surround } from "./guest-names.js";
 import { type BlockResult, beginsWithFence, findBlock, scriptLanguages } from "./markdown.js";
 import { formOf } from "./script-forms.js";
 import { CallerText } from "./source-places.js";
-import type { ToolSet } from "./tools.js";
 import { typedScript } from "./typescript.js";
 
 export interface NormalScript {
@@ -50,15 +49,15 @@ const cacheCharsMost = 8 * 1024 * 1024;
 /** A few words after "write": every message about a text that is no script ends with them. */
 const scriptShape = "the body of an async function, for example: return await tools.name({ … })";
 
-/** Scripts of one tool set. */
+/** Scripts of one set of names. */
 export class Normalizer {
   readonly #surround: Surround;
   readonly #known = new Map<string, NormalResult>();
   #knownChars = 0;
 
-  /** `around`: the tools that scripts get by name, or the words that stand around a script instead. */
-  constructor(around: ToolSet | Surround) {
-    this.#surround = "before" in around ? around : surroundOf(around);
+  /** `surround`: what stands around the expression that becomes the script's function; `before` has no line end. */
+  constructor(surround: Surround) {
+    this.#surround = surround;
   }
 
   /** Bytes that a script grows by at most, beside what the bundler does to it. */

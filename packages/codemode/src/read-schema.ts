@@ -16,7 +16,11 @@ export function readSchema(given: unknown): ToolSchema {
           const key = typeof part === "object" ? part.key : part;
           return typeof key === "number" ? key : String(key);
         });
-        return { ok: false, message: issue?.message ?? "refused", path };
+        return {
+          ok: false,
+          message: `input${path.map((part) => `.${part}`).join("")}: ${issue?.message ?? "refused"}`,
+          path,
+        };
       },
     };
   }

@@ -64,8 +64,7 @@ function checkedInput(
     const message = `${name}: takes one object with all its inputs, not ${args.length} arguments`;
     throw new HostError("invalid_arguments", message);
   }
-  // Models leave an object out whose every field is optional.
-  const verdict = schema.validate(args[0] === undefined ? {} : args[0]);
+  const verdict = schema.validate(args[0]);
   return verdict instanceof Promise
     ? verdict.then((settled) => inputOf(settled, name))
     : inputOf(verdict, name);
@@ -73,7 +72,7 @@ function checkedInput(
 
 function inputOf(verdict: SchemaVerdict, name: string): Checked {
   if (verdict.ok) return { value: [verdict.value] };
-  const message = `${name}: ${worded("input", verdict)}`;
+  const message = `${name}: ${verdict.message}`;
   throw new HostError("invalid_arguments", message, { detail: { path: verdict.path } });
 }
 
@@ -82,11 +81,6 @@ async function checkedOutput(schema: ToolSchema, answer: unknown, name: string):
   const verdict = await schema.validate(value);
   // Sent as it is: what a schema leaves out or fills in is for the program that wrote it.
   if (verdict.ok) return value;
-  const message = `${name}: the tool answered what its outputSchema does not allow: ${worded("output", verdict)}`;
+  const message = `${name}: the tool answered what its outputSchema does not allow: ${verdict.message}`;
   throw new HostError("internal", message, { detail: { path: verdict.path } });
-}
-
-function worded(label: string, { message, path }: Extract<SchemaVerdict, { ok: false }>): string {
-  const inner = path.map((part) => (typeof part === "number" ? `[${part}]` : `.${part}`)).join("");
-  return `${label}${inner}: ${message}`;
 }
