@@ -37,7 +37,7 @@ export interface Call {
   readonly position: number;
   readonly name: string;
   readonly digest: string;
-  readonly args: EncodedValue;
+  args: EncodedValue;
   readonly idempotencyKey: string;
   readonly madeAt: number;
   stage: Stage;

@@ -145,9 +145,7 @@ describe("an activation that fails for no fault of the script", () => {
         driver.at(due).send({ kind: "go" });
         driver.settle();
       }
-      expect(driver.ended(status, { reason: "x" })).toEqual([
-        `commit run finished ${status}/x failures 4`,
-      ]);
+      expect(driver.ended(status, { reason: "x" })).toEqual([`commit run finished ${status}/x failures 4`]);
     },
   );
 

@@ -31,7 +31,7 @@ export function ended(run: Run, end: ActivationEnd): void {
   run.cpuUs += end.liveCpuUs;
   run.heapPeakBytes = Math.max(run.heapPeakBytes, end.heapPeakBytes);
   run.confinementJson = end.confinementJson ?? run.confinementJson;
-  for (const call of run.calls.values()) if (call.stage === "held") run.calls.delete(call.position);
+  for (const call of run.open.values()) if (call.stage === "held") run.forget(call);
   if (run.phase === "active") judge(run, end);
   else if (run.phase === "suspending") {
     run.failures = 0;
@@ -181,20 +181,20 @@ function endPatch({ status, reason, result, errorJson, warningsJson, by }: End):
 
 /** Waits and reads are given up, what was not begun is dropped, what may have happened is looked after. */
 function letGo(run: Run): void {
-  for (const call of run.calls.values()) {
+  for (const call of run.open.values()) {
     switch (call.stage) {
       case "held":
-        run.calls.delete(call.position);
+        run.forget(call);
         break;
       case "waiting":
       case "taking":
-        call.stage = "dropped";
+        run.drop(call);
         break;
       case "classifying":
-        if (call.purpose === "begin") call.stage = "dropped";
+        if (call.purpose === "begin") run.drop(call);
         break;
       case "recording":
-        if (!call.recorded) call.stage = "dropped";
+        if (!call.recorded) run.drop(call);
         break;
       case "dispatched":
         if (!changesWorld(call)) giveUpRead(run, call);
@@ -203,7 +203,7 @@ function letGo(run: Run): void {
         giveUp(run, call, call.unknownReason ?? "nobody could say");
         break;
       case "open":
-        if (call.effect === "wait") call.stage = "dropped";
+        if (call.effect === "wait") run.drop(call);
         break;
       case "proving":
       case "settling":
@@ -218,7 +218,7 @@ function letGo(run: Run): void {
 }
 
 function giveUpRead(run: Run, call: Call): void {
-  call.stage = "dropped";
+  run.drop(call);
   run.say({ kind: "abort", position: call.position, why: "the run has ended" });
 }
 
@@ -264,8 +264,7 @@ export function complete(run: Run): void {
 }
 
 function allSettled(run: Run): boolean {
-  for (const { stage } of run.calls.values()) if (stage !== "done" && stage !== "dropped") return false;
-  return true;
+  return run.open.size === 0;
 }
 
 /** Somebody else holds the run: everything stops, and nothing more is written. */
@@ -275,6 +274,6 @@ export function fence(run: Run): void {
   run.forgetSteps();
   const message = "another process has taken the run";
   if (run.working) run.say({ kind: "endWorker", status: "cancelled", reason: "closing", message });
-  for (const { stage, position } of run.calls.values())
+  for (const { stage, position } of run.open.values())
     if (stage === "dispatched") run.say({ kind: "abort", position, why: message });
 }

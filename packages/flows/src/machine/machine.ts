@@ -229,7 +229,7 @@ function pumpOut(run: Run): void {
 function frontier(run: Run): void {
   run.say({ kind: "frontier" });
   if (run.fingerprint !== run.options.fingerprint) adoptFingerprint(run);
-  const held = [...run.calls.values()].filter(({ stage }) => stage === "held");
+  const held = [...run.open.values()].filter(({ stage }) => stage === "held");
   held.sort((one, other) => one.position - other.position);
   for (const call of held) classify(run, call);
   recoverOpen(run);
@@ -259,7 +259,7 @@ function rest(run: Run): void {
 
 /** Whether calls are carried out, or this process knows something of them that the store does not. */
 function somethingGoesOn(run: Run): boolean {
-  for (const call of run.calls.values())
+  for (const call of run.open.values())
     if (inTransit(call) || call.stage === "dispatched" || call.notApplied) return true;
   return false;
 }

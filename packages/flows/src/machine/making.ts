@@ -27,7 +27,7 @@ export function called(run: Run, position: number, name: string, digest: string,
   }
   if (found) return;
   const call = madeCall(position, name, digest, args, run.options.idempotencyKey(position), run.now);
-  run.calls.set(position, call);
+  run.add(call);
   if (run.pump.atFrontier) classify(run, call);
 }
 

@@ -18,7 +18,7 @@ const gaveUp = "the script cancelled the call, and it had not happened";
 
 /** Takes up every call that nobody is at. */
 export function recoverOpen(run: Run): void {
-  const open = [...run.calls.values()].filter(({ stage }) => stage === "open");
+  const open = [...run.open.values()].filter(({ stage }) => stage === "open");
   open.sort((one, other) => one.position - other.position);
   for (const call of open) recover(run, call);
 }
@@ -126,7 +126,7 @@ export function giveUp(run: Run, call: Call, reason: string): void {
 
 /** The run begins nothing any more; with `now`, neither does it wait for what goes on. */
 export function giveUpOpen(run: Run, reason: string, now: boolean): void {
-  for (const call of run.calls.values()) {
+  for (const call of run.open.values()) {
     switch (call.stage) {
       case "dispatched":
         if (!now) break;

@@ -41,6 +41,9 @@ export interface End {
   readonly by: string | null;
 }
 
+/** What is left of the arguments of a call that is done: they may be large, and the store has them. */
+const noArguments: EncodedValue = Object.freeze({ text: "[]", devalue: false, attachments: [] });
+
 interface Flying {
   readonly token: number;
   readonly steps: readonly { readonly step: Step; readonly from: number; readonly to: number }[];
@@ -51,7 +54,10 @@ interface Flying {
 export class Run {
   readonly options: MachineOptions;
   readonly row: RunRow;
+  /** All that are known, by position. */
   readonly calls = new Map<number, Call>();
+  /** Those of them that are not done: few, where a run may have made ten thousand. */
+  readonly open = new Map<number, Call>();
   readonly pump = new Pump();
 
   phase: Phase = "pending";
@@ -123,7 +129,7 @@ export class Run {
     // When the run was last seen to do something: time in which no process had it is not its own.
     let lastSeen = row.changedAt;
     for (const call of calls) {
-      this.calls.set(call.position, recordedCall(call, outcomes.get(call.position) ?? null));
+      this.add(recordedCall(call, outcomes.get(call.position) ?? null));
       this.pump.know(call.position, call.name, call.digest);
       lastSeen = Math.max(lastSeen, call.madeAt);
     }
@@ -178,6 +184,25 @@ export class Run {
     return this.#activeSince + Math.max(0, this.row.deadlineMs - this.#activeMs);
   }
 
+  // --------------------------------------------------------------------------------------------------------------- calls
+
+  add(call: Call): void {
+    this.calls.set(call.position, call);
+    if (call.stage !== "done") this.open.set(call.position, call);
+  }
+
+  /** Nothing becomes of it any more. */
+  drop(call: Call): void {
+    call.stage = "dropped";
+    this.open.delete(call.position);
+  }
+
+  /** One that was never begun. */
+  forget({ position }: Call): void {
+    this.calls.delete(position);
+    this.open.delete(position);
+  }
+
   // --------------------------------------------------------------------------------------------------------------- steps
 
   step(step: Step): void {
@@ -221,6 +246,8 @@ export class Run {
 
   delivered(call: Call, delivery: Delivery): void {
     call.stage = "done";
+    call.args = noArguments;
+    this.open.delete(call.position);
     if (delivery.kind === "call") call.outcome = delivery.outcome;
     this.pump.know(call.position, call.name, call.digest);
     this.pump.add(delivery);
@@ -292,7 +319,7 @@ export class Run {
   }
 
   get needsReconcile(): boolean {
-    for (const call of this.calls.values()) if (call.stage === "unknown") return true;
+    for (const call of this.open.values()) if (call.stage === "unknown") return true;
     return false;
   }
 }

@@ -58,7 +58,7 @@ export function park(run: Run): void {
 /** Whether an activation would find something to do. */
 export function somethingCame(run: Run): boolean {
   if (run.nextOrder > run.consumed) return true;
-  for (const { stage } of run.calls.values()) if (stage === "open") return true;
+  for (const { stage } of run.open.values()) if (stage === "open") return true;
   return false;
 }
 
@@ -75,7 +75,7 @@ export function dueAt(run: Run): number | null {
 }
 
 export function callsGoOn(run: Run): boolean {
-  for (const { stage } of run.calls.values()) if (stage === "dispatched") return true;
+  for (const { stage } of run.open.values()) if (stage === "dispatched") return true;
   return false;
 }
 

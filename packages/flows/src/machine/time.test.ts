@@ -286,13 +286,11 @@ describe("the deadline", () => {
     driver.ended("suspended");
     driver.settle();
     expect(driver.alarm).toBeNull();
-    driver
-      .at(10_000)
-      .send({
-        kind: "waitDone",
-        position: 0,
-        outcome: { ok: true, value: { text: "1", devalue: false, attachments: [] } },
-      });
+    driver.at(10_000).send({
+      kind: "waitDone",
+      position: 0,
+      outcome: { ok: true, value: { text: "1", devalue: false, attachments: [] } },
+    });
     driver.settle();
     expect(driver.alarm).toBe(10_040);
   });

@@ -50,7 +50,7 @@ function checkDeadline(run: Run): void {
 export function decideBlocked(run: Run): void {
   const { blocked } = run.pump;
   if (run.phase !== "active" || blocked === null || !run.pump.atFrontier || !run.quiet) return;
-  for (const call of run.calls.values()) if (inTransit(call)) return;
+  for (const call of run.open.values()) if (inTransit(call)) return;
   const { nextTimerAt } = blocked;
   const wait = earliestWait(run);
   const calls = callsGoOn(run);

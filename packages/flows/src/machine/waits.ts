@@ -33,7 +33,7 @@ export function recordWait(run: Run, call: Call): void {
 
 /** It is recorded, and what it waits for has not come. */
 function goesOn(run: Run, call: Call): void {
-  if (run.phase === "closing") call.stage = "dropped";
+  if (run.phase === "closing") run.drop(call);
   else if (call.cancelled) run.settle(call, failed("cancelled", "the script gave up waiting"));
   else if (call.early !== null) run.settle(call, call.early);
   else call.stage = "waiting";
@@ -54,7 +54,7 @@ export function takeSignals(run: Run): void {
 /** The call whose turn it is; `asked`: the store is being asked for one already. */
 function firstWaiting(run: Run, name: string): Call | "asked" | null {
   let first: Call | null = null;
-  for (const call of run.calls.values()) {
+  for (const call of run.open.values()) {
     if (call.wait?.kind !== "signal" || call.wait.name !== name) continue;
     if (call.stage === "taking" || call.stage === "recording") return "asked";
     if (call.stage === "waiting" && (first === null || call.position < first.position)) first = call;
@@ -84,7 +84,7 @@ function takeSignal(run: Run, call: Call, name: string): void {
 
 /** Every signal that is waited for may have come while nobody looked. */
 export function lookForSignals(run: Run): void {
-  for (const { wait, stage } of run.calls.values())
+  for (const { wait, stage } of run.open.values())
     if (stage === "waiting" && wait?.kind === "signal") run.signals.add(wait.name);
 }
 
@@ -100,7 +100,7 @@ export function waitDone(run: Run, position: number, outcome: CallOutcome): void
 /** The earliest time at which an open wait ends by itself. */
 export function earliestWait(run: Run): number | null {
   let earliest: number | null = null;
-  for (const { stage, dueAt } of run.calls.values())
+  for (const { stage, dueAt } of run.open.values())
     if (stage === "waiting" && dueAt !== null && (earliest === null || dueAt < earliest)) earliest = dueAt;
   return earliest;
 }
@@ -110,7 +110,7 @@ export function endDueWaits(run: Run, time: number): boolean {
   const earliest = earliestWait(run);
   if (earliest === null || earliest > time) return false;
   const due: { readonly call: Call; readonly dueAt: number; readonly outcome: CallOutcome }[] = [];
-  for (const call of run.calls.values()) {
+  for (const call of run.open.values()) {
     const { stage, dueAt, wait } = call;
     if (stage === "waiting" && wait !== null && dueAt !== null && dueAt <= time)
       due.push({ call, dueAt, outcome: waitedOut(call.name, wait) });
