@@ -34,7 +34,7 @@ type Item = Statement | ModuleDeclaration;
 const entryName = "__flowcell_entry";
 
 export function formOf(program: Program): FormResult {
-  const items = program.body.filter(({ type }) => type !== "EmptyStatement");
+  const items = program.body;
   if (items.some(({ type }) => type.startsWith("Export") || type.startsWith("Import")))
     return moduleForm(items);
   // Without imports and exports, every item is a statement.
@@ -52,7 +52,8 @@ interface BodyForm {
 }
 
 /** A function that stands alone is called; else the script is its statements, and an expression at the end is its result. */
-export function bodyForm(statements: readonly Statement[]): BodyForm {
+export function bodyForm(all: readonly Statement[]): BodyForm {
+  const statements = all.filter(({ type }) => type !== "EmptyStatement");
   const last = statements.at(-1);
   if (last === undefined) return { edits: [], ending: "" };
   const name = functionToCall(statements);

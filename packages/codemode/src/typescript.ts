@@ -44,12 +44,13 @@ export type TypedResult =
   | { readonly ok: false; readonly failure: BundleFailure };
 
 const opening = "export default async function () {";
-/** The bundler's words for a script that is no module are about flows. */
-const exportWord = /(?:^|[;}\s])export\s*(?:default\b|\{|async\b|function\b|const\b|let\b|class\b|\*)/;
+/** Words of a module. They may stand in a text or a comment of a body, which is tried then. */
+const moduleWord =
+  /(?:^|[;}\s])(?:export\s*(?:default\b|\{|async\b|function\b|const\b|let\b|class\b|\*)|import\s*(?:["'{*]|type\b|\w+\s*(?:,|from\b)))/;
 
 export async function typedScript(source: TypedSource, surround: Surround): Promise<TypedResult> {
   const script = source.text.slice(source.start, source.end);
-  const isModule = exportWord.test(script);
+  const isModule = moduleWord.test(script);
   const first = isModule ? await asModule(source, surround) : await asBody(source, surround);
   if (first.ok || !isModule) return first;
   // The word may stand in a text of a body.
