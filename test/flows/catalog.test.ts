@@ -3,10 +3,10 @@
 import { cpSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { defineHostFunction } from "@flowcell/host";
-import { openSqliteStore } from "@flowcell/journal";
+import { openSqliteStore, type Store } from "@flowcell/journal";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
 import * as z from "zod/mini";
-import { type FlowFiles, finished, Laboratory } from "./laboratory.js";
+import { ceilings, type FlowFiles, finished, Laboratory, suspended, until } from "./laboratory.js";
 
 const lab = new Laboratory();
 afterEach(() => lab.reset());
@@ -326,5 +326,79 @@ describe("a version", () => {
     expect((await finished(second, failing.runId)).error?.place).toMatchObject({ file: "flow.ts", line: 1 });
     await lab.stop(second);
     await lab.store.close();
+  });
+
+  test("waits while its mount is missing, which is told, and goes on when it is there again", async () => {
+    const mount = join(lab.root, "mount");
+    mkdirSync(mount);
+    writeFileSync(join(mount, "a.txt"), "content");
+    const mounts = new Map([["m", mount]]);
+    const first = await lab.service({ mounts });
+    await lab.approved(first, {
+      manifest: { id: "reads", grants: { fs: [{ mount: "m", access: "read" }] } },
+      script: `export default async (input, host) => { await host.signal.wait("go"); return host.fs.read("/m/a.txt"); };`,
+    });
+    const { runId } = await first.start({ flow: "reads", by: "me" });
+    await suspended(first, runId);
+    await lab.stop(first);
+    const without = await lab.service();
+    await without.signal({ runId, name: "go", by: "me" });
+    const told = await until(
+      async () => (await lab.store.audit(10)).find(({ action }) => action === "flow.waits"),
+      "somebody is told",
+    );
+    expect(told.detail).toContain('"m"');
+    expect((await without.run(runId)).state).not.toBe("finished");
+    await lab.stop(without);
+    const again = await lab.service({ mounts });
+    expect(await finished(again, runId)).toMatchObject({ ok: true, value: "content" });
+  });
+
+  test("does not run when what is stored is not what was approved", async () => {
+    const honest = lab.store;
+    const first = await lab.service();
+    await lab.approved(first, { manifest: { id: "kept" }, script: "export default () => 1;" });
+    await lab.stop(first);
+    const changed: Partial<Store> = {
+      version: async (flow, hash) => {
+        const version = await honest.version(flow, hash);
+        return version === null ? null : { ...version, bundle: version.bundle.replace("1", "2") };
+      },
+    };
+    lab.store = new Proxy(honest, {
+      get: (store, name: keyof Store) => changed[name] ?? store[name].bind(store),
+    });
+    const second = await lab.service();
+    const { runId } = await second.start({ flow: "kept", by: "me" });
+    const report = await finished(second, runId);
+    expect(report).toMatchObject({ status: "denied", error: { code: "not_approved" }, confinement: null });
+    expect(report.error?.message).toContain("not what was approved");
+  });
+
+  test("is shown and not run while it asks for more than the operator gives now; others go on", async () => {
+    const first = await lab.service();
+    const event = { kind: "event", name: "a.b" };
+    const wants = (id: string, budgets: object): FlowFiles => ({
+      manifest: { id, budgets, trigger: event },
+      script: "export default () => 1;",
+    });
+    await lab.approved(first, wants("greedy", { cpuMs: 5000 }));
+    await lab.approved(first, wants("modest", {}));
+    await lab.stop(first);
+    const second = await lab.service({ ceilings: { ...ceilings, cpuMs: 2000 } });
+    expect((await second.list()).map(({ flow, trigger }) => [flow, trigger])).toEqual([
+      ["greedy", "event a.b"],
+      ["modest", "event a.b"],
+    ]);
+    expect((await second.show("greedy")).reach.budgets.cpuMs).toBe(1000);
+    await expect(second.start({ flow: "greedy", by: "me" })).rejects.toMatchObject({
+      code: "unavailable",
+      message: expect.stringContaining("cpuMs"),
+    });
+    const runs = await second.emit({ name: "a.b", eventId: "e", by: "me" });
+    expect(runs).toHaveLength(1);
+    expect((await finished(second, runs[0] ?? "")).flow).toBe("modest");
+    const [skip] = (await lab.store.audit(10)).filter(({ action }) => action === "event.skip");
+    expect(skip).toMatchObject({ flow: "greedy", detail: expect.stringContaining("cpuMs") });
   });
 });

@@ -109,12 +109,17 @@ export function restoreScriptMap(
   if (stored.kind === "edits") {
     const source = sources.find(({ path }) => path === stored.file);
     if (source === undefined) throw new Error(`the sources of the bundle lack ${stored.file}`);
-    return new EditedText(stored.file, source.text, stored.edits);
+    return new EditedText(stored.file, unmarked(source.text), stored.edits);
   }
   const files = new Map<string, AuthorFile>(
-    sources.map(({ path, text }) => [`${flowNamespace}:${path}`, { label: path, text }]),
+    sources.map(({ path, text }) => [`${flowNamespace}:${path}`, { label: path, text: unmarked(text) }]),
   );
   return new BundleMap(stored.map, bundleText, linesBefore, files);
+}
+
+/** Positions count without a byte order mark, which a source may have been stored with. */
+function unmarked(text: string): string {
+  return text.startsWith("\ufeff") ? text.slice(1) : text;
 }
 
 /** What a map says beside the sources, which are stored anyway. */

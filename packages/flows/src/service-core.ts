@@ -8,16 +8,20 @@
  */
 
 import { randomBytes } from "node:crypto";
-import { HostError } from "@flowcell/host";
-import { type NewRun, type RunRow, type Store, StoreFailure, type Unit } from "@flowcell/journal";
-import { Catalog } from "./catalog/catalog.js";
+import {
+  type NewRun,
+  type OpenWait,
+  type RunRow,
+  type Store,
+  StoreFailure,
+  type Unit,
+} from "@flowcell/journal";
+import { Catalog, type FlowEntry } from "./catalog/catalog.js";
 import { audit } from "./catalog/decisions.js";
-import type { FlowPorts } from "./catalog/functions.js";
 import { checkedPool } from "./catalog/result-check.js";
 import { commit } from "./commit.js";
 import { Alarm, Alarms } from "./engine/alarms.js";
 import { createRunner, type RunnerOptions, runOutcome } from "./engine/index.js";
-import { eventIdOf } from "./ids.js";
 import { type Landmark, Landmarks } from "./landmarks.js";
 import { observedStore } from "./observed-store.js";
 import {
@@ -32,6 +36,8 @@ import { countViolation, retry } from "./schedule/after-run.js";
 import { Starter } from "./schedule/starter.js";
 import { Triggers } from "./schedule/triggers.js";
 import { endUndriven, type UndrivenEnd } from "./schedule/undriven.js";
+import { hostPorts } from "./service-ports.js";
+import { Tasks } from "./tasks.js";
 import { RunWaits } from "./waits.js";
 import { Watchers } from "./watchers.js";
 
@@ -67,27 +73,31 @@ export class ServiceCore {
   /** Unfinished runs by `flow hash`. */
   readonly #inUse = new Map<string, number>();
   readonly #adopted = new Set<string>();
-  readonly #tasks = new Set<Promise<void>>();
+  readonly #tasks = new Tasks();
   readonly #wake = new Alarm(() => this.pump());
   #state: "opening" | "open" | "draining" | "closed" = "opening";
   #failure: { readonly error: unknown } | null = null;
   #fail: (error: unknown) => void = () => undefined;
   readonly failed: Promise<unknown>;
 
-  private constructor(options: FlowServiceOptions, parts: ServiceParts, open: (ports: FlowPorts) => Catalog) {
+  constructor(options: FlowServiceOptions, parts: ServiceParts, entries: readonly FlowEntry[]) {
     this.failed = new Promise((resolve) => {
       this.#fail = resolve;
     });
     this.drives = options.drives ?? "all";
     this.store = observedStore(options.store, (unit) => this.#committed(unit));
-    this.catalog = open(this.#ports());
+    this.catalog = new Catalog(
+      options,
+      hostPorts(() => this),
+      entries,
+    );
     this.alarms = new Alarms(this.catalog.now);
     this.admission = new Admission(options.activeMost);
     this.starter = new Starter(this.catalog, this.admission, {
       end: (runId, end) => this.#endWaiting(runId, end).then(() => undefined),
-      cancel: (runId, by, reason) => this.cancel(runId, by, reason),
+      supersede: (runId) => this.own(this.cancel(runId, "concurrency.onLimit", "superseded")),
       pump: () => this.pump(),
-      counted: (run) => this.#count(run, 1),
+      counted: (run) => this.count(run, 1),
     });
     this.triggers = new Triggers(this.catalog, this.starter);
     this.pool = checkedPool(options.pool, this.catalog);
@@ -101,62 +111,12 @@ export class ServiceCore {
     });
   }
 
-  static async open(options: FlowServiceOptions, parts: ServiceParts): Promise<ServiceCore> {
-    const rows = await Catalog.load(options.store);
-    const core = new ServiceCore(options, parts, (ports) => new Catalog(options, ports, rows));
-    await core.#open();
-    return core;
-  }
-
-  async #open(): Promise<void> {
-    for (const { row } of this.catalog.entries()) if (!row.enabled) this.admission.hold(row.flow, true);
-    const unfinished = await this.store.unfinished();
-    for (const run of unfinished) await this.#take(run);
-    if (this.drives === "nothing") {
-      this.#state = "open";
-      return;
-    }
-    this.#waits.fill(await this.store.waits());
+  /** What an earlier process left is taken up: service-open.ts says in which order. */
+  takeUp(unfinished: readonly RunRow[], waits: readonly OpenWait[]): void {
+    this.#waits.fill(waits);
     this.#state = "open";
+    if (this.drives === "nothing") return;
     for (const run of unfinished) if (hasBegun(run)) this.#adopt(run.runId);
-    await this.#cancelRevoked(unfinished);
-    await this.#catchUp(unfinished);
-    this.pump();
-  }
-
-  /** Into the order, with its place when it had begun. */
-  async #take(run: RunRow): Promise<void> {
-    this.#count(run, 1);
-    const { runId, flow, concurrencyKey: key, notBefore, deduplicationKey } = run;
-    const limit = await this.#limitOf(run);
-    this.admission.add({ runId, flow, key, limit, notBefore, deduplicationKey }, placeOf(run));
-  }
-
-  /** One at a time for a version that cannot be read: the gate ends the run when its turn comes. */
-  async #limitOf({ flow, versionHash }: RunRow): Promise<number> {
-    try {
-      return (await this.catalog.plan(flow, versionHash)).manifest.concurrency.limit;
-    } catch (error) {
-      if (error instanceof StoreFailure) throw error;
-      return 1;
-    }
-  }
-
-  /** A crash between a revocation and what followed: its runs end now, those that sleep too. */
-  async #cancelRevoked(unfinished: readonly RunRow[]): Promise<void> {
-    for (const { runId, flow, versionHash } of unfinished) {
-      const head = this.catalog.find(flow)?.versions.get(versionHash);
-      if (head?.state === "revoked") await this.cancel(runId, head.decidedBy ?? "flowcell", "revoked");
-    }
-  }
-
-  /** A crash between the end of a run and what follows from it. Doing that twice does nothing. */
-  async #catchUp(unfinished: readonly RunRow[]): Promise<void> {
-    const finished = await this.store.runs({ states: ["finished"], limit: 200 });
-    const newest = Math.max(0, ...[...finished, ...unfinished].map(({ changedAt }) => changedAt));
-    for (const run of finished) {
-      if (newest - run.changedAt <= catchUpMs) await retry(this.catalog, this.starter, run);
-    }
   }
 
   // -------------------------------------------------------------------------------------------------------------- driving
@@ -189,7 +149,12 @@ export class ServiceCore {
 
   #adopt(runId: string): void {
     this.#adopted.add(runId);
-    this.runner.adopt(runId);
+    try {
+      this.runner.adopt(runId);
+    } catch (error) {
+      // It stays as it is in the store, and keeps its place until the service is opened again.
+      this.bug(error, runId);
+    }
   }
 
   /**
@@ -261,7 +226,7 @@ export class ServiceCore {
     const { runId } = run;
     this.#adopted.delete(runId);
     this.admission.remove(runId);
-    this.#count(run, -1);
+    this.count(run, -1);
     const waiters = this.#waits.waitersOf(runId);
     this.#waits.finished(runId);
     if (waiters.length > 0) {
@@ -293,7 +258,8 @@ export class ServiceCore {
     }
   }
 
-  #count(run: Pick<NewRun, "flow" | "versionHash">, by: 1 | -1): void {
+  /** Unfinished runs of a version come and go. */
+  count(run: Pick<NewRun, "flow" | "versionHash">, by: 1 | -1): void {
     const key = `${run.flow} ${run.versionHash}`;
     const runs = (this.#inUse.get(key) ?? 0) + by;
     if (runs > 0) {
@@ -309,39 +275,11 @@ export class ServiceCore {
     if (!this.#inUse.has(`${flow} ${hash}`)) this.catalog.release(flow, hash);
   }
 
-  /** What host functions of flows ask of the service. */
-  #ports(): FlowPorts {
-    return {
-      startRun: ({ runId, position, flow, input, idempotencyKey }) =>
-        asHostError(async () => {
-          const plan = await this.catalog.approvedPlan(flow);
-          const started = await this.starter.start({
-            plan,
-            input: { kind: "encoded", encoded: input },
-            trigger: { kind: "flow", runId, position },
-            deduplicationKey: `flow:${idempotencyKey}`,
-          });
-          return { runId: started.runId };
-        }),
-      emitEvent: ({ idempotencyKey, name, payload }) =>
-        asHostError(async () => {
-          const eventId = eventIdOf(idempotencyKey);
-          await this.triggers.emit(eventId, name, payload);
-          return { eventId };
-        }),
-    };
-  }
-
   // -------------------------------------------------------------------------------------------------------------- failures
 
   /** Something that is under way until it is over, and that nobody else waits for. */
-  own(task: Promise<void>): void {
-    const owned: Promise<void> = task
-      .catch((error: unknown) => this.bug(error, null))
-      .then(() => {
-        this.#tasks.delete(owned);
-      });
-    this.#tasks.add(owned);
+  own(task: Promise<unknown>): void {
+    this.#tasks.add(task, (error) => this.bug(error, null));
   }
 
   /** An exception that nobody expects goes into the audit log; one of the store ends the service. */
@@ -360,16 +298,9 @@ export class ServiceCore {
       text.slice(0, bugCharsMax),
       runId,
     );
-    const written = commit(this.store, [row]).then(
-      () => undefined,
-      (failure: unknown) => {
-        if (failure instanceof StoreFailure) this.storeFailed(failure);
-      },
-    );
-    const owned: Promise<void> = written.then(() => {
-      this.#tasks.delete(owned);
+    this.#tasks.add(commit(this.store, [row]), (failure) => {
+      if (failure instanceof StoreFailure) this.storeFailed(failure);
     });
-    this.#tasks.add(owned);
   }
 
   storeFailed(error: unknown): void {
@@ -395,7 +326,7 @@ export class ServiceCore {
     this.#state = "draining";
     this.alarms.clearAll();
     await this.runner.drain(patienceMs);
-    await this.#settled();
+    await this.#tasks.settled();
   }
 
   async close(): Promise<void> {
@@ -405,52 +336,21 @@ export class ServiceCore {
     await this.runner.close();
     this.landmarks.release();
     this.watchers.close();
-    await this.#settled();
+    await this.#tasks.settled();
     await this.catalog.close();
-  }
-
-  async #settled(): Promise<void> {
-    while (this.#tasks.size > 0) await Promise.all(this.#tasks);
   }
 }
 
-/** Ends of runs that lie this far before the last thing that was recorded may not have been followed up. */
-const catchUpMs = 60_000;
-
-function hasBegun(run: RunRow): boolean {
+/** One that has not may still be ended without a trace of work. */
+export function hasBegun(run: RunRow): boolean {
   return run.state !== "pending" || run.startedAt !== null || run.activations > 0;
 }
 
-function placeOf(run: RunRow): PlaceState {
-  if (!hasBegun(run)) return "waiting";
-  return run.state === "finished" ? "stuck" : placeOfState(run.state, run.status);
-}
-
-function placeOfState(
+/** Of a run that has begun and is not finished. */
+export function placeOfState(
   state: "pending" | "running" | "suspended",
   status: RunRow["status"],
 ): Exclude<PlaceState, "waiting"> {
   if (state !== "suspended") return "active";
   return status === "needs_reconcile" ? "stuck" : "suspended";
-}
-
-/** What a script may know of a refusal. A flow that cannot be started now is no missing grant of the one that starts it. */
-async function asHostError<Answer>(work: () => Promise<Answer>): Promise<Answer> {
-  try {
-    return await work();
-  } catch (error) {
-    if (!(error instanceof OperationError)) throw error;
-    const message = error.message.split("; review it with")[0] ?? error.message;
-    switch (error.code) {
-      case "not_found":
-        throw new HostError("not_found", message);
-      case "conflict":
-        throw new HostError("conflict", message);
-      case "invalid":
-        throw new HostError("invalid_arguments", message);
-      case "denied":
-      case "unavailable":
-        throw new HostError("unavailable", message);
-    }
-  }
 }

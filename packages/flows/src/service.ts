@@ -13,6 +13,7 @@ import { approve, disable, enable, reject, revoke } from "./catalog/decisions.js
 import { checkTools } from "./catalog/functions.js";
 import { install, show } from "./catalog/install.js";
 import { triggerLine } from "./catalog/reach.js";
+import type { VersionPlan } from "./catalog/version-plan.js";
 import {
   type FlowReport,
   type FlowService,
@@ -24,7 +25,8 @@ import {
 } from "./ports.js";
 import { RetentionJob } from "./schedule/retention.js";
 import { Answers, encoded, existing, reconcile, sendSignal } from "./service-answers.js";
-import { ServiceCore, type ServiceParts, systemParts } from "./service-core.js";
+import { type ServiceCore, type ServiceParts, systemParts } from "./service-core.js";
+import { openCore } from "./service-open.js";
 import { replayRun } from "./service-replay.js";
 import { runReport } from "./service-report.js";
 
@@ -34,7 +36,7 @@ export async function createFlowService(
   parts: ServiceParts = systemParts,
 ): Promise<FlowService> {
   checkTools(options.functions);
-  return new StoredFlows(await ServiceCore.open(options, parts));
+  return new StoredFlows(await openCore(options, parts));
 }
 
 const runStates: readonly RunState[] = ["pending", "running", "suspended", "finished"];
@@ -138,7 +140,7 @@ class StoredFlows implements FlowService {
         disabledBy: row.disabledBy,
         disabledReason: row.disabledReason,
         approvedHash,
-        trigger: shown === undefined ? "manual" : triggerLine((await catalog.plan(flow, shown)).manifest),
+        trigger: shown === undefined ? "manual" : triggerText(await catalog.readable(flow, shown)),
         nextFireAt: row.nextFireAt,
         lastRun:
           last === undefined
@@ -266,6 +268,10 @@ class StoredFlows implements FlowService {
     this.#retention.stop();
     await this.#core.close();
   }
+}
+
+function triggerText(plan: VersionPlan | string): string {
+  return typeof plan === "string" ? `cannot be read: ${plan}` : triggerLine(plan.manifest);
 }
 
 /** A run whose calls go on without a worker is not one that waits for somebody. */

@@ -8,8 +8,9 @@
  * superseded (its runs finish on it); anything unknown or unreadable does not run.
  */
 
-import type { FlowRow, RunRow, Store, VersionRow } from "@flowcell/journal";
+import { type FlowRow, type RunRow, type Store, StoreFailure, type VersionRow } from "@flowcell/journal";
 import type { Limits } from "@flowcell/protocol";
+import { commit } from "../commit.js";
 import { type FlowServiceOptions, type Gate, OperationError } from "../ports.js";
 import type { FlowPorts } from "./functions.js";
 import { type OpenRunnable, openRunnable } from "./runnable.js";
@@ -35,6 +36,8 @@ export class Catalog {
   readonly now: () => number;
   readonly #ports: FlowPorts;
   readonly #flows = new Map<string, FlowEntry>();
+  /** Versions whose runs wait for a repair, and it was told. */
+  readonly #told = new Set<string>();
   readonly #turns = new Map<string, Promise<void>>();
   readonly #plans = new Map<string, VersionPlan>();
   readonly #runnables = new Map<string, Promise<OpenRunnable>>();
@@ -135,6 +138,16 @@ export class Catalog {
     return plan;
   }
 
+  /** The reason instead of a plan when the version cannot be read: one such flow must not stop the others. */
+  async readable(flow: string, hash: string): Promise<VersionPlan | string> {
+    try {
+      return await this.plan(flow, hash);
+    } catch (error) {
+      if (error instanceof OperationError) return error.message;
+      throw error;
+    }
+  }
+
   /** Of the approved version; throws OperationError `denied` with the remedy when there is none. */
   async approvedPlan(flow: string): Promise<VersionPlan> {
     const { row } = this.entry(flow);
@@ -164,6 +177,7 @@ export class Catalog {
 
   async #open(flow: string, hash: string): Promise<OpenRunnable> {
     const plan = await this.plan(flow, hash);
+    if (plan.problem !== null) throw new OperationError("unavailable", plan.problem);
     const opened = openRunnable(plan, await this.version(flow, hash), this.options, this.#ports);
     this.#byNames.set(opened.runnable.names, plan);
     return opened;
@@ -196,14 +210,28 @@ export class Catalog {
     const head = this.#flows.get(flow)?.versions.get(versionHash);
     const refusal = gateRefusal(flow, head);
     if (refusal !== null) return { ok: false, end: refusal };
+    const key = `${flow} ${versionHash}`;
     try {
-      return { ok: true, runnable: (await this.runnable(flow, versionHash)).runnable };
+      const { runnable } = await this.runnable(flow, versionHash);
+      this.#told.delete(key);
+      return { ok: true, runnable };
     } catch (error) {
-      if (error instanceof OperationError) {
-        return { ok: false, end: { status: "denied", reason: "denied", message: error.message } };
+      if (error instanceof StoreFailure) throw error;
+      if (error instanceof OperationError && error.code !== "unavailable") {
+        return { ok: false, end: { status: "denied", reason: "not_approved", message: error.message } };
       }
+      await this.#tell(flow, key, error);
       return { ok: false, retryAt: this.now() + retryMs };
     }
+  }
+
+  /** Why runs wait, once until they go on: an operator can repair it, a mount for example. */
+  async #tell(flow: string, key: string, error: unknown): Promise<void> {
+    if (this.#told.has(key)) return;
+    this.#told.add(key);
+    const detail = error instanceof Error ? error.message : String(error);
+    const row = { at: this.now(), actor: "flowcell", action: "flow.waits", flow, runId: null, detail };
+    await commit(this.store, [{ kind: "audit", row }]);
   }
 }
 

@@ -57,7 +57,8 @@ export async function approve(catalog: Catalog, { flow, hash, by }: Decision): P
 }
 
 /** What the grants name and this service cannot give, each with the remedy. */
-function missingParts(catalog: Catalog, { manifest, limits }: VersionPlan): readonly string[] {
+function missingParts(catalog: Catalog, { manifest, limits, problem }: VersionPlan): readonly string[] {
+  if (problem !== null) return [problem];
   const { mounts, secretValue } = catalog.options;
   const problems = mountsOf(manifest.grants.fs)
     .filter((mount) => !mounts.has(mount))

@@ -36,13 +36,31 @@ export async function readFlowFolder(folder: string, ceilings: Limits): Promise<
   const bundled = await bundleFlow(folder, { sourceBytes: limits.sourceBytes });
   if (!bundled.ok) throw invalid("the script cannot be bundled", [failureText(bundled.failure)]);
   const { bundle } = bundled;
-  const manifestText = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(file.bytes);
+  const manifestText = exactText(file.bytes);
   const hash = approvalHash({
     manifestBytes: file.bytes,
     inputs: bundle.inputs,
     bundleBytes: Buffer.from(bundle.text),
   });
   return { manifest, manifestText, bundle, hash };
+}
+
+/** UTF-8 that was read as such, so that encoding it gives the same bytes: a byte order mark stays. */
+export function exactText(bytes: Uint8Array): string {
+  return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+}
+
+/** The hash of what is stored, from the stored text alone. */
+export function storedHash(version: {
+  readonly manifestText: string;
+  readonly sources: readonly { readonly path: string; readonly text: string }[];
+  readonly bundle: string;
+}): string {
+  return approvalHash({
+    manifestBytes: Buffer.from(version.manifestText),
+    inputs: version.sources.map(({ path, text }) => ({ path, bytes: Buffer.from(text) })),
+    bundleBytes: Buffer.from(version.bundle),
+  });
 }
 
 /** A manifest that was stored, read again by the same rules. */

@@ -13,7 +13,7 @@ import { type DryRun, OperationError, type ReachDifference, type VersionReport }
 import type { Catalog } from "./catalog.js";
 import { dryRun } from "./dry-run.js";
 import { exampleInput } from "./example-input.js";
-import { type FlowFolder, flowLimits, readFlowFolder } from "./flow-folder.js";
+import { exactText, type FlowFolder, flowLimits, readFlowFolder } from "./flow-folder.js";
 import { grantedNames } from "./functions.js";
 import { reachDifference, reachOf } from "./reach.js";
 import { planOf, type VersionPlan } from "./version-plan.js";
@@ -46,7 +46,7 @@ export async function install(
         manifestText,
         bundle: bundle.text,
         bundleMap: bundle.mapText,
-        sources: bundle.inputs.map(({ path, text }) => ({ path, text })),
+        sources: bundle.inputs.map(({ path, bytes }) => ({ path, text: exactText(bytes) })),
         installedAt,
         installedBy: options.by,
         dryRunJson: JSON.stringify(dry),

@@ -3,12 +3,14 @@
  * and kept for all of them, because the pool keeps what it encodes of the names and the limits.
  *
  * Kept true: the script is the stored text, never built anew; the functions are those of the approved manifest and of the
- * service's own configuration; a mount that cannot be opened makes no Runnable.
+ * service's own configuration; a mount that cannot be opened makes no Runnable, nor does stored text that is not what the
+ * approval is about.
  */
 
 import { restoreScriptMap } from "@flowcell/bundle";
 import type { VersionRow } from "@flowcell/journal";
-import type { Runnable } from "../ports.js";
+import { OperationError, type Runnable } from "../ports.js";
+import { storedHash } from "./flow-folder.js";
 import { type FlowPorts, type FunctionSources, grantedFunctions } from "./functions.js";
 import { errorMapper } from "./run-error.js";
 import type { VersionPlan } from "./version-plan.js";
@@ -21,11 +23,16 @@ export interface OpenRunnable {
 
 export function openRunnable(
   plan: VersionPlan,
-  version: Pick<VersionRow, "bundle" | "bundleMap" | "sources">,
+  version: Pick<VersionRow, "manifestText" | "bundle" | "bundleMap" | "sources">,
   sources: FunctionSources,
   ports: FlowPorts,
 ): OpenRunnable {
   const { flow, hash, manifest, limits } = plan;
+  if (storedHash(version) !== hash) {
+    const what =
+      "what is stored of this version is not what was approved: the store was changed or is damaged";
+    throw new OperationError("denied", `flow ${flow}: ${what}; install and approve it again`);
+  }
   const { functions, names, close } = grantedFunctions(manifest, limits, sources, ports);
   const { bundle, bundleMap } = version;
   const files = version.sources;

@@ -7,7 +7,16 @@
  */
 
 import { type CompiledSchema, compileSchema, type JsonSchemaObject, type Manifest } from "@flowcell/manifest";
-import { decodeValue, type EncodedValue, type Limits, ValueError, valueBounds } from "@flowcell/protocol";
+import {
+  decodeValue,
+  type EncodedValue,
+  type Limits,
+  parseLimits,
+  profileLimits,
+  ValueError,
+  valueBounds,
+} from "@flowcell/protocol";
+import { OperationError } from "../ports.js";
 import { flowLimits, storedManifest } from "./flow-folder.js";
 
 export interface VersionPlan {
@@ -15,19 +24,35 @@ export interface VersionPlan {
   readonly hash: string;
   readonly manifest: Manifest;
   readonly limits: Limits;
+  /** Why no run of it can begin here now, though it can be shown; null when it can. */
+  readonly problem: string | null;
   /** What is wrong with an input, or null. */
   inputProblem(value: unknown): string | null;
   /** What is wrong with a result that a worker sent, or null. */
   resultProblem(value: EncodedValue): string | null;
 }
 
-/** Throws OperationError for a manifest that cannot be had here any more. */
+/** Throws OperationError for a manifest that this version of flowcell does not read any more. */
 export function planVersion(flow: string, hash: string, manifestText: string, ceilings: Limits): VersionPlan {
   const manifest = storedManifest(manifestText);
-  return planOf(flow, hash, manifest, flowLimits(manifest, ceilings));
+  try {
+    return planOf(flow, hash, manifest, flowLimits(manifest, ceilings));
+  } catch (error) {
+    if (!(error instanceof OperationError)) throw error;
+    // The operator's ceilings were lowered since: shown by the profile's limits, and not run.
+    const usual = parseLimits({}, profileLimits("flow"), ceilings);
+    if (!usual.ok) throw error;
+    return planOf(flow, hash, manifest, usual.limits, error.message);
+  }
 }
 
-export function planOf(flow: string, hash: string, manifest: Manifest, limits: Limits): VersionPlan {
+export function planOf(
+  flow: string,
+  hash: string,
+  manifest: Manifest,
+  limits: Limits,
+  problem: string | null = null,
+): VersionPlan {
   const input = compiled(manifest.input);
   const output = compiled(manifest.output);
   return {
@@ -35,6 +60,7 @@ export function planOf(flow: string, hash: string, manifest: Manifest, limits: L
     hash,
     manifest,
     limits,
+    problem,
     inputProblem: (value) => problemOf(input, value, "input"),
     resultProblem: (value) => {
       if (output === undefined) return null;

@@ -31,6 +31,7 @@ const concurrencyKeyChars = 200;
 
 /** Throws OperationError `invalid` when the input is not what the flow takes. */
 export function newRun(plan: VersionPlan, wish: RunWish): NewRun {
+  if (plan.problem !== null) throw new OperationError("unavailable", plan.problem);
   const { value, encoded } = readInput(plan, wish.input);
   const problem = plan.inputProblem(value);
   if (problem !== null) throw new OperationError("invalid", `flow ${plan.flow}: ${problem}`, [problem]);

@@ -52,8 +52,11 @@ export class RetentionJob {
     for (const { row, versions } of catalog.entries()) {
       const hash = row.approvedHash ?? [...versions.keys()].at(-1);
       if (hash === undefined) continue;
-      const plan = await catalog.plan(row.flow, hash);
-      most = Math.max(most, plan.manifest.retention?.days ?? usualDays);
+      const plan = await catalog.readable(row.flow, hash);
+      most = Math.max(
+        most,
+        typeof plan === "string" ? usualDays : (plan.manifest.retention?.days ?? usualDays),
+      );
     }
     return Math.max(most, most === 0 ? usualDays : 1);
   }

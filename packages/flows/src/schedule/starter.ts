@@ -43,8 +43,8 @@ export interface Reservation {
 export interface StarterPorts {
   /** Ends a run that has not begun. */
   end(runId: string, end: UndrivenEnd): Promise<void>;
-  /** Cancels a run, begun or not. */
-  cancel(runId: string, by: string, reason: "superseded"): Promise<unknown>;
+  /** Cancels a run that another one replaces, begun or not; whoever asked for the other does not wait for it. */
+  supersede(runId: string): void;
   /** There may be something to begin. */
   pump(): void;
   counted(run: Pick<NewRun, "flow" | "versionHash">): void;
@@ -138,7 +138,7 @@ export class Starter {
       } else vetoed.push(run.runId);
     }
     for (const runId of vetoed) await this.#ports.end(runId, skipped(message ?? ""));
-    for (const runId of superseded) await this.#ports.cancel(runId, "concurrency.onLimit", "superseded");
+    for (const runId of superseded) this.#ports.supersede(runId);
     this.#ports.pump();
     return results;
   }

@@ -66,7 +66,10 @@ export class Triggers {
   async #fire({ row }: FlowEntry, now: number): Promise<void> {
     const { flow, approvedHash, nextFireAt } = row;
     const due = nextFireAt ?? now;
-    const plan = approvedHash === null ? undefined : await this.#catalog.plan(flow, approvedHash);
+    const plan = approvedHash === null ? undefined : await this.#catalog.readable(flow, approvedHash);
+    if (typeof plan === "string") {
+      return await this.#advance(flow, null, [], [audit(now, actor, "cron.stop", flow, plan)]);
+    }
     if (plan?.manifest.trigger.kind !== "cron") return await this.#advance(flow, null, [], []);
     const { trigger } = plan.manifest;
     if (!row.enabled) {
@@ -148,7 +151,8 @@ export class Triggers {
     for (const { row } of this.#catalog.entries()) {
       const { flow, approvedHash, enabled } = row;
       if (approvedHash === null || !enabled) continue;
-      const plan = await this.#catalog.plan(flow, approvedHash);
+      const plan = await this.#catalog.readable(flow, approvedHash);
+      if (typeof plan === "string") continue;
       const { trigger } = plan.manifest;
       if (trigger.kind !== "event" || trigger.name !== name) continue;
       const reserved = this.#reserve({

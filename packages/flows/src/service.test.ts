@@ -1,0 +1,359 @@
+// The service over a runner that does what the test says, a store in memory and a clock of the test's own: who is driven
+// when, what is made up for after a crash, and how everything ends.
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { MemoryStore, StoreFailure } from "@flowcell/journal";
+import { limitCeilings } from "@flowcell/protocol";
+import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import type { CellPool, FlowService, FlowServiceOptions } from "./ports.js";
+import { createFlowService } from "./service.js";
+import { FakeRunner } from "./testing/fake-runner.js";
+
+const root = mkdtempSync(join(tmpdir(), "service-"));
+afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+const pool: CellPool = {
+  health: () => ({ waiting: 0 }),
+  activate: async () => ({
+    status: "completed",
+    logsTruncated: false,
+    warnings: [],
+    usage: { cpuMs: 0, wallMs: 0, heapPeakBytes: 0 },
+    replayCpuMs: 0,
+    started: true,
+    confinement: null,
+  }),
+};
+
+const start = Date.parse("2026-01-01T00:00:00Z");
+let store = new MemoryStore();
+let folders = 0;
+const open = new Set<FlowService>();
+
+beforeEach(() => {
+  vi.useFakeTimers({ now: start });
+  store = new MemoryStore();
+});
+afterEach(async () => {
+  for (const service of open) await service.close();
+  open.clear();
+  vi.useRealTimers();
+});
+
+interface Opened {
+  readonly service: FlowService;
+  readonly runner: FakeRunner;
+}
+
+async function openService(over: Partial<FlowServiceOptions> = {}): Promise<Opened> {
+  let runner: FakeRunner | undefined;
+  const options: FlowServiceOptions = {
+    store,
+    pool,
+    fingerprint: "engine",
+    mounts: new Map(),
+    secretValue: () => undefined,
+    privateHosts: [],
+    caPem: undefined,
+    deniedPaths: [],
+    ceilings: limitCeilings,
+    functions: [],
+    activeMost: 3,
+    ...over,
+  };
+  const service = await createFlowService(options, {
+    createRunner: (given) => {
+      runner = new FakeRunner(given);
+      return runner;
+    },
+  });
+  open.add(service);
+  if (runner === undefined) throw new Error("no runner");
+  return { service, runner };
+}
+
+async function install(service: FlowService, id: string, manifest: object = {}): Promise<string> {
+  const folder = join(root, String(folders++));
+  mkdirSync(folder);
+  writeFileSync(join(folder, "flow.json"), JSON.stringify({ format: 1, id, ...manifest }));
+  writeFileSync(join(folder, "flow.js"), "export default () => 1;");
+  const { hash } = await service.install({ folder, by: "author" });
+  await service.approve({ flow: id, hash, by: "op" });
+  return hash;
+}
+
+async function begin(service: FlowService, flow: string, input?: unknown): Promise<string> {
+  return (await service.start({ flow, input, by: "me" })).runId;
+}
+
+/** Everything that is under way without a timer. */
+const settle = (): Promise<unknown> => vi.advanceTimersByTimeAsync(0);
+
+describe("turns", () => {
+  test("no more than activeMost are driven; whoever is suspended lets another in, and none is driven twice", async () => {
+    const { service, runner } = await openService({ activeMost: 2 });
+    await install(service, "f", { concurrency: { limit: 10 } });
+    const runs: string[] = [];
+    for (let n = 0; n < 4; n++) runs.push(await begin(service, "f"));
+    expect(runner.adopted).toEqual(runs.slice(0, 2));
+    await runner.suspend(runs[0] ?? "");
+    expect(runner.adopted).toEqual(runs.slice(0, 3));
+    await runner.finish(runs[1] ?? "");
+    expect(runner.adopted).toEqual(runs);
+  });
+
+  test("a new process takes up what had begun, then others in their turn", async () => {
+    const first = await openService();
+    await install(first.service, "f", { concurrency: { limit: 2 } });
+    await install(first.service, "g");
+    const [a, b, c, g] = [
+      await begin(first.service, "f"),
+      await begin(first.service, "f"),
+      await begin(first.service, "f"),
+      await begin(first.service, "g"),
+    ];
+    await first.runner.suspend(a ?? "");
+    await first.runner.begin(b ?? "");
+    await first.runner.suspend(g ?? "", "needs_reconcile");
+    await first.service.close();
+    const second = await openService();
+    expect(second.runner.adopted).toEqual([a, b, g]);
+    const next = await begin(second.service, "g");
+    expect(second.runner.adopted).toEqual([a, b, g, next]);
+    await second.runner.finish(a ?? "");
+    expect(second.runner.adopted).toEqual([a, b, g, next, c]);
+  });
+
+  test("a disabled flow's waiting runs wait, those that have begun go on", async () => {
+    const first = await openService();
+    await install(first.service, "f");
+    const [a, b] = [await begin(first.service, "f"), await begin(first.service, "f")];
+    await first.runner.begin(a);
+    await first.service.disable("f", "op", "reason");
+    await first.service.close();
+    const { service, runner } = await openService();
+    expect(runner.adopted).toEqual([a]);
+    await runner.finish(a);
+    expect(runner.adopted).toEqual([a]);
+    await service.enable("f", "op");
+    expect(runner.adopted).toEqual([a, b]);
+  });
+
+  test("a service that only answers drives nothing and fires nothing, but for what it is told about", async () => {
+    const first = await openService();
+    await install(first.service, "f");
+    await install(first.service, "c", { trigger: { kind: "cron", expression: "* * * * *" } });
+    const run = await begin(first.service, "f");
+    await first.runner.suspend(run);
+    await first.service.close();
+    const { service, runner } = await openService({ drives: "nothing" });
+    const waiting = await begin(service, "f");
+    await vi.advanceTimersByTimeAsync(300_000);
+    expect(runner.adopted).toEqual([]);
+    expect(await service.cancel(waiting, "me")).toBe(true);
+    expect(runner.adopted).toEqual([]);
+    expect(await service.cancel(run, "me")).toBe(true);
+    expect(runner.adopted).toEqual([run]);
+    expect((await service.runs({})).map(({ status }) => status)).toEqual(["cancelled", "cancelled"]);
+  });
+});
+
+describe("cron", () => {
+  test("a time begins one run, the next is planned in the same unit, and a restart adds nothing", async () => {
+    const { service, runner } = await openService();
+    await install(service, "c", { trigger: { kind: "cron", expression: "*/10 * * * *" } });
+    await vi.advanceTimersByTimeAsync(10 * 60_000);
+    const [run] = await service.runs({});
+    expect(run).toMatchObject({
+      trigger: { kind: "cron", scheduledAt: start + 600_000 },
+      deduplicationKey: "cron:2026-01-01T00:10:00.000Z",
+      input: { text: '{"scheduledAt":"2026-01-01T00:10:00.000Z"}' },
+    });
+    expect(runner.adopted).toEqual([run?.runId]);
+    expect((await service.list())[0]?.nextFireAt).toBe(start + 1_200_000);
+    await service.close();
+    const second = await openService();
+    expect(await second.service.runs({})).toHaveLength(1);
+    await vi.advanceTimersByTimeAsync(10 * 60_000);
+    expect(await second.service.runs({})).toHaveLength(2);
+  });
+
+  test("a time that the policy skips is told", async () => {
+    const { service, runner } = await openService();
+    await install(service, "c", {
+      trigger: { kind: "cron", expression: "0 * * * *" },
+      concurrency: { onLimit: "skip" },
+    });
+    await vi.advanceTimersByTimeAsync(3_600_000);
+    await runner.begin(runner.adopted[0] ?? "");
+    await vi.advanceTimersByTimeAsync(3_600_000);
+    expect(await service.runs({})).toHaveLength(1);
+    const [row] = await store.audit(1);
+    expect(row).toMatchObject({ action: "cron.skip", flow: "c" });
+    expect(row?.detail).toContain("2026-01-01T02:00:00.000Z: a run is going on");
+  });
+
+  test("an approved version's trigger replaces the one before; a revoked one has none", async () => {
+    const { service } = await openService();
+    await install(service, "c", { trigger: { kind: "cron", expression: "0 * * * *" } });
+    const hash = await install(service, "c", { trigger: { kind: "cron", expression: "30 * * * *" } });
+    const nextFireAt = async (): Promise<unknown> => (await service.list())[0]?.nextFireAt;
+    expect(await nextFireAt()).toBe(start + 1_800_000);
+    await service.revoke({ flow: "c", hash, by: "op", reason: null });
+    expect(await nextFireAt()).toBeNull();
+    await vi.advanceTimersByTimeAsync(7_200_000);
+    expect(await service.runs({})).toEqual([]);
+  });
+});
+
+describe("after a crash", () => {
+  test("between the end of a run and its next attempt, the attempt is made, once", async () => {
+    const first = await openService();
+    await install(first.service, "f", { retry: { attempts: 2, backoffMs: 5000 } });
+    const run = await begin(first.service, "f");
+    await first.runner.begin(run);
+    await first.runner.finish(run, "script_error", { reason: "uncaught", tell: false });
+    await first.service.close();
+    for (const adopted of [0, 1]) {
+      const { service, runner } = await openService();
+      const runs = await service.runs({});
+      expect(runs.map(({ attempt, trigger }) => [attempt, trigger.kind])).toEqual([
+        [2, "retry"],
+        [1, "manual"],
+      ]);
+      await vi.advanceTimersByTimeAsync(4000);
+      expect(runner.adopted).toHaveLength(adopted);
+      await service.close();
+    }
+  });
+
+  test("between a revocation and what follows, the runs of the version end", async () => {
+    const first = await openService();
+    const hash = await install(first.service, "f", { concurrency: { limit: 5 } });
+    const [sleeps, waits] = [await begin(first.service, "f"), await begin(first.service, "f")];
+    await first.runner.suspend(sleeps);
+    await first.service.close();
+    await store.commit({
+      operations: [
+        { kind: "decideVersion", flow: "f", hash, state: "revoked", by: "op", reason: null, at: start },
+      ],
+    });
+    const { service } = await openService();
+    await settle();
+    for (const runId of [sleeps, waits]) {
+      expect(await service.run(runId)).toMatchObject({ status: "cancelled", error: { code: "revoked" } });
+    }
+  });
+
+  test("a run that waits for another one is told of its end, whichever process sees it", async () => {
+    const first = await openService();
+    await install(first.service, "f", { concurrency: { limit: 5 } });
+    const [parent, child, other] = [
+      await begin(first.service, "f"),
+      await begin(first.service, "f"),
+      await begin(first.service, "f"),
+    ];
+    await first.runner.awaitRun(parent, 0, child);
+    await first.runner.awaitRun(parent, 1, child);
+    await first.runner.awaitRun(parent, 2, other);
+    await first.runner.suspend(parent);
+    await first.runner.suspend(child);
+    await first.service.close();
+    const { runner } = await openService();
+    await runner.finish(child);
+    expect(runner.told.map(({ runId, position }) => [runId, position])).toEqual([
+      [parent, 0],
+      [parent, 1],
+    ]);
+    expect(runner.told[0]?.outcome).toMatchObject({
+      ok: true,
+      value: { text: expect.stringContaining('"completed"') },
+    });
+  });
+});
+
+describe("the end", () => {
+  test("a store that failed ends everything: waiting callers, operations, timers", async () => {
+    const { service, runner } = await openService();
+    await install(service, "f");
+    const run = await begin(service, "f");
+    const waiting = service.wait(run, { through: "finished" });
+    waiting.catch(() => undefined);
+    await settle();
+    const failure = new StoreFailure("the disk is full");
+    runner.failStore(failure);
+    await expect(waiting).rejects.toBe(failure);
+    expect(await service.failed).toBe(failure);
+    await expect(service.start({ flow: "f", by: "me" })).rejects.toBe(failure);
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  test("an exception that nobody expects is kept in the audit log", async () => {
+    const { runner } = await openService();
+    runner.bug(new TypeError("of nothing"));
+    await settle();
+    const [row] = await store.audit(1);
+    expect(row).toMatchObject({ action: "flowcell.bug", runId: "run_x" });
+    expect(row?.detail).toContain("TypeError: of nothing");
+  });
+
+  test("closing lets waiting callers go with what is known, and leaves no timer", async () => {
+    const { service } = await openService();
+    await install(service, "c", { trigger: { kind: "cron", expression: "0 * * * *" } });
+    const run = await begin(service, "c");
+    const waiting = service.wait(run);
+    await settle();
+    await service.close();
+    expect((await waiting).state).toBe("pending");
+    expect(vi.getTimerCount()).toBe(0);
+    await service.close();
+  });
+
+  test("a caller who gives up gets what is known", async () => {
+    const { service, runner } = await openService();
+    await install(service, "f");
+    const run = await begin(service, "f");
+    const controller = new AbortController();
+    const waiting = service.wait(run, { signal: controller.signal });
+    await settle();
+    await runner.begin(run);
+    controller.abort();
+    expect((await waiting).state).toBe("running");
+    expect((await service.wait(run, { signal: controller.signal })).state).toBe("running");
+    await expect(service.wait("run_x")).rejects.toMatchObject({ code: "not_found" });
+  });
+});
+
+describe("retention", () => {
+  test("removes runs that finished long ago, and their keys stay used", async () => {
+    const { service, runner } = await openService();
+    await install(service, "f", { retention: { days: 2 } });
+    const ask = { flow: "f", by: "me", deduplicationKey: "k" };
+    const { runId } = await service.start(ask);
+    await runner.finish(runId);
+    await vi.advanceTimersByTimeAsync(47 * 3_600_000);
+    expect((await service.run(runId)).status).toBe("completed");
+    await vi.advanceTimersByTimeAsync(3 * 3_600_000);
+    await expect(service.run(runId)).rejects.toMatchObject({ code: "not_found" });
+    expect(await service.start(ask)).toEqual({ runId, created: false });
+  });
+});
+
+test("states and statuses are asked for by name, with a suggestion for a wrong one", async () => {
+  const { service, runner } = await openService();
+  await install(service, "f", { concurrency: { limit: 5 } });
+  const [one, two] = [await begin(service, "f"), await begin(service, "f")];
+  await runner.finish(one);
+  const ids = async (state: string): Promise<string[]> =>
+    (await service.runs({ state })).map(({ runId }) => runId);
+  expect(await ids("pending")).toEqual([two]);
+  expect(await ids("finished")).toEqual([one]);
+  expect(await ids("completed")).toEqual([one]);
+  expect(await ids("cancelled")).toEqual([]);
+  await expect(ids("complete")).rejects.toMatchObject({
+    message: expect.stringContaining("did you mean completed?"),
+  });
+  await expect(service.runs({ flow: "g" })).rejects.toMatchObject({ code: "not_found" });
+  await expect(service.runs({ limit: 0 })).rejects.toMatchObject({ code: "invalid" });
+});
