@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { approval, Driver, keyed, kv, once, read } from "./testing/driver.js";
-import { callRow, history, ok, startMs, value } from "./testing/histories.js";
+import { callRow, end, history, ok, startMs, value } from "./testing/histories.js";
 
 function live(): Driver {
   const driver = new Driver();
@@ -183,6 +183,39 @@ describe("an activation that fails for no fault of the script", () => {
     driver.ended("worker_lost");
     driver.settle();
     expect(driver.outcome(0)).toEqual(["commit #0 +0 0=0"]);
+  });
+});
+
+describe("a version that may not run", () => {
+  const revoked = { kind: "refused", end: end("cancelled", { reason: "revoked", started: false }) } as const;
+
+  test("ends its run in place of the activation, whatever is recorded, and sends nothing again", () => {
+    const driver = new Driver(history({ state: "running" }, [callRow(0, "keyed")]));
+    driver.start();
+    driver.send({ kind: "go" });
+    driver.settle();
+    expect(driver.send(revoked)).toEqual([
+      "commit run running ends cancelled/revoked at 0; #0 +0 0=outcome_unknown",
+    ]);
+    expect(driver.settle()).toEqual(["commit run finished cancelled/revoked", "rest finished"]);
+  });
+
+  test("ends a run that was about to ask an operator", () => {
+    const driver = new Driver(history({ state: "running" }, [callRow(0, "once")]));
+    driver.begin();
+    driver.call(0, "once");
+    driver.is(0, once);
+    driver.ended("worker_lost");
+    driver.settle();
+    driver.at(1_000).send({ kind: "go" });
+    driver.settle();
+    driver.send({ kind: "recovered", position: 0, recovery: { state: "unknown" } });
+    expect(driver.send(revoked)).toEqual([]);
+    expect(driver.settle()).toEqual([
+      "commit run running ends cancelled/revoked at 0; #0 +1000 0=outcome_unknown",
+      "commit run finished cancelled/revoked failures 1",
+      "rest finished",
+    ]);
   });
 });
 

@@ -45,7 +45,7 @@ export function refused(run: Run, end: ActivationEnd): void {
   if (!run.working) throw new Error("machine: an activation was refused that was not begun");
   run.working = false;
   run.consumed = run.pump.sent;
-  if (run.phase === "active") closeWith(run, end);
+  if (run.phase === "active" || run.phase === "suspending") closeWith(run, end);
 }
 
 function judge(run: Run, end: ActivationEnd): void {

@@ -7,6 +7,8 @@ import type { Node } from "./program.js";
 import type { Queue } from "./queue.js";
 import type { Random } from "./random.js";
 
+export type Refusal = RunEvent & { readonly kind: "ended" | "refused" };
+
 export interface CellOptions {
   readonly program: Node;
   readonly seed: number;
@@ -16,7 +18,7 @@ export interface CellOptions {
   readonly queue: Queue;
   readonly now: () => number;
   /** There is no worker: it ends with this, and nothing of the script runs. */
-  readonly refusal: ActivationEnd | null;
+  readonly refusal: Refusal | null;
   readonly hear: (event: RunEvent) => void | Promise<void>;
 }
 
@@ -58,8 +60,10 @@ export class Cell {
     this.#options = options;
     const { program, seed, inFlight, clock } = options;
     this.#guest = new Guest(program, seed, inFlight, clock, (message) => this.#receive(message));
-    if (options.refusal !== null) this.end(options.refusal);
-    else this.#toWorker(() => this.#guest.start());
+    if (options.refusal !== null) {
+      this.#condemned = true;
+      this.#send(options.refusal);
+    } else this.#toWorker(() => this.#guest.start());
   }
 
   deliver(position: number, outcome: CallOutcome, clock: number): void {
@@ -124,7 +128,7 @@ export class Cell {
     this.#toParentAt = Math.max(this.#toParentAt, now() + random.below(3));
     queue.put(this.#toParentAt, () => {
       if (this.ended) return;
-      if (event.kind === "ended") this.ended = true;
+      if (event.kind === "ended" || event.kind === "refused") this.ended = true;
       else if (this.#killed) return;
       return hear(event);
     });

@@ -7,10 +7,10 @@ import type { RunOperation } from "@flowcell/journal";
 import type { Recovery } from "@flowcell/protocol";
 import type { RunMachine } from "../machine.js";
 import { sameOutcome } from "../outcomes.js";
-import type { ActivationEnd, RunCommand, RunEvent } from "../types.js";
-import { activationEnd, Cell } from "./cell.js";
+import type { RunCommand, RunEvent } from "../types.js";
+import { activationEnd, Cell, type Refusal } from "./cell.js";
 import type { Fault } from "./faults.js";
-import { Broken } from "./record.js";
+import { Broken, deliveriesIn } from "./record.js";
 import { isEffect, runId, type Stage } from "./stage.js";
 import { text, type Work } from "./world.js";
 
@@ -186,18 +186,22 @@ export class Process {
       refusal: this.#refusal(),
       hear: async (event) => {
         if (event.kind === "called") this.cell?.made.add(event.position);
-        if (event.kind === "ended") this.cell = null;
+        if (event.kind === "ended" || event.kind === "refused") this.cell = null;
         await this.feed(event);
       },
     });
   }
 
-  #refusal(): ActivationEnd | null {
+  #refusal(): Refusal | null {
     const { random, mishapsLeft, story } = this.#stage;
     if (mishapsLeft === 0 || !random.percent(4)) return null;
-    const status = random.pick(["overloaded", "sandbox_unavailable"] as const);
+    const status = random.pick(["overloaded", "sandbox_unavailable", "revoked"] as const);
+    if (status === "revoked") {
+      story.cancelled = true;
+      return { kind: "refused", end: { ...activationEnd("cancelled", "revoked"), started: false } };
+    }
     if (status === "sandbox_unavailable") story.failures += 1;
-    return { ...activationEnd(status, null), started: false };
+    return { kind: "ended", end: { ...activationEnd(status, null), started: false } };
   }
 
   #cell(): Cell {
@@ -358,14 +362,4 @@ function checkFenced(command: RunCommand): void {
     default:
       throw new Broken(`a machine that lost its run says ${command.kind}`);
   }
-}
-
-function deliveriesIn(operations: readonly RunOperation[], results: Results): number {
-  let count = 0;
-  for (const [at, { kind }] of operations.entries()) {
-    const result = results[at];
-    if (kind === "deliver" || kind === "timer" || kind === "local") count += 1;
-    else if (kind === "takeSignal" && result?.kind === "signal" && result.value !== null) count += 1;
-  }
-  return count;
 }

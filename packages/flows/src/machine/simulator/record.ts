@@ -120,3 +120,17 @@ export class Record {
     return count;
   }
 }
+
+/** How many things a unit delivered. */
+export function deliveriesIn(
+  operations: readonly RunOperation[],
+  results: readonly OperationResult[],
+): number {
+  let count = 0;
+  for (const [at, { kind }] of operations.entries()) {
+    const result = results[at];
+    if (kind === "deliver" || kind === "timer" || kind === "local") count += 1;
+    else if (kind === "takeSignal" && result?.kind === "signal" && result.value !== null) count += 1;
+  }
+  return count;
+}
