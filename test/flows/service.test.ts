@@ -1,5 +1,6 @@
 // The service over real workers: from a folder to a result, and what happens to runs when versions, callers and processes
 // change under them.
+import type { RunHistory, Store } from "@flowcell/journal";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
 import { type FlowFiles, finished, Laboratory, suspended, until } from "./laboratory.js";
 
@@ -270,6 +271,63 @@ describe("parents and children", () => {
     });
     const { runId } = await service.start({ flow: "parent", by: "me" });
     expect((await finished(service, runId)).value).toEqual(["not_found", "denied", "not_found"]);
+  });
+});
+
+describe("a replay", () => {
+  const busy: FlowFiles = {
+    manifest: { id: "busy", grants: { kv: { maxBytes: 1000 } } },
+    script: `export default async function (input, host) {
+      const dice = [Math.random(), crypto.randomUUID(), Date.now()];
+      await host.kv.set("dice", dice);
+      await new Promise((resolve) => setTimeout(resolve, 30));
+      await host.signal.wait("go");
+      const first = await Promise.race([host.sleep(20).then(() => "sleep"), host.kv.get("dice").then(() => "kv")]);
+      if (input === "fail") throw new RangeError("as asked");
+      return { dice, first, later: Date.now() - dice[2] };
+    }`,
+  };
+
+  test("matches, whatever the script made of time, chance and order, and however it ended", async () => {
+    const service = await lab.service();
+    await lab.approved(service, busy);
+    for (const input of ["well", "fail"]) {
+      const { runId } = await service.start({ flow: "busy", input, by: "me" });
+      await suspended(service, runId);
+      expect(await service.replay(runId)).toMatchObject({ matched: true, calls: 2 });
+      await service.signal({ runId, name: "go", by: "me" });
+      await finished(service, runId);
+      expect(await service.replay(runId)).toMatchObject({ matched: true, calls: 4, divergence: null });
+    }
+    const values = await service.runs({ flow: "busy" });
+    expect(values).toHaveLength(2);
+  });
+
+  test("tells the first difference, both sides, when the journal says something else", async () => {
+    const honest = lab.store;
+    const service = await lab.service();
+    await lab.approved(service, busy);
+    const { runId } = await service.start({ flow: "busy", by: "me" });
+    await service.signal({ runId, name: "go", by: "me" });
+    await finished(service, runId);
+    await lab.stop(service);
+    const changed = async (id: string): Promise<RunHistory | null> => {
+      const history = await honest.history(id);
+      if (history === null) return null;
+      const calls = history.calls.map((call) =>
+        call.position === 0 ? { ...call, name: "kv.delete" } : call,
+      );
+      return { ...history, calls };
+    };
+    lab.store = new Proxy(honest, {
+      get: (store, name: keyof Store) => (name === "history" ? changed : store[name].bind(store)),
+    });
+    const second = await lab.service();
+    const report = await second.replay(runId);
+    expect(report).toMatchObject({
+      matched: false,
+      divergence: { where: "call 0", expected: { name: "kv.delete" }, actual: { name: "kv.set" } },
+    });
   });
 });
 

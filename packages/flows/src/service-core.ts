@@ -279,7 +279,11 @@ export class ServiceCore {
 
   /** Something that is under way until it is over, and that nobody else waits for. */
   own(task: Promise<unknown>): void {
-    this.#tasks.add(task, (error) => this.bug(error, null));
+    this.#tasks.add(task, (error) => {
+      // What is refused because the service goes down is found by the next one.
+      if (error instanceof OperationError && this.#state !== "open") return;
+      this.bug(error, null);
+    });
   }
 
   /** An exception that nobody expects goes into the audit log; one of the store ends the service. */

@@ -179,6 +179,22 @@ describe("cron", () => {
     expect(await second.service.runs({})).toHaveLength(2);
   });
 
+  test("no caller's key takes a time from a flow", async () => {
+    const { service } = await openService();
+    await install(service, "c", {
+      trigger: { kind: "cron", expression: "0 * * * *" },
+      concurrency: { limit: 5 },
+    });
+    await service.start({ flow: "c", by: "me", deduplicationKey: "cron:2026-01-01T01:00:00.000Z" });
+    await vi.advanceTimersByTimeAsync(3_600_000);
+    expect((await service.runs({})).map(({ trigger }) => trigger.kind)).toEqual(["cron", "manual"]);
+    for (const deduplicationKey of ["", "x".repeat(201)]) {
+      await expect(service.start({ flow: "c", by: "me", deduplicationKey })).rejects.toMatchObject({
+        code: "invalid",
+      });
+    }
+  });
+
   test("a time that the policy skips is told", async () => {
     const { service, runner } = await openService();
     await install(service, "c", {

@@ -41,6 +41,7 @@ export async function createFlowService(
 
 const runStates: readonly RunState[] = ["pending", "running", "suspended", "finished"];
 const runsUsual = 50;
+const keyChars = 200;
 const eventIdChars = 200;
 const eventName = /^[a-z0-9_-]+(?:\.[a-z0-9_-]+)*$/;
 const eventNameChars = 128;
@@ -167,7 +168,8 @@ class StoredFlows implements FlowService {
       plan,
       input: { kind: "value", value: input },
       trigger: { kind: "manual", by },
-      deduplicationKey: deduplicationKey ?? null,
+      // A caller's keys are not those of cron times and events: nobody can take a time from a flow.
+      deduplicationKey: deduplicationKey === undefined ? null : callerKey(deduplicationKey),
     });
   }
 
@@ -268,6 +270,11 @@ class StoredFlows implements FlowService {
     this.#retention.stop();
     await this.#core.close();
   }
+}
+
+function callerKey(key: string): string {
+  if (key !== "" && key.length <= keyChars) return `key:${key}`;
+  throw new OperationError("invalid", `a deduplication key has 1 to ${keyChars} characters`);
 }
 
 function triggerText(plan: VersionPlan | string): string {

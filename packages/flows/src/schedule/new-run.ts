@@ -26,7 +26,6 @@ export interface RunWish {
   readonly attempt?: number;
 }
 
-export const deduplicationKeyChars = 512;
 const concurrencyKeyChars = 200;
 
 /** Throws OperationError `invalid` when the input is not what the flow takes. */
@@ -35,19 +34,13 @@ export function newRun(plan: VersionPlan, wish: RunWish): NewRun {
   const { value, encoded } = readInput(plan, wish.input);
   const problem = plan.inputProblem(value);
   if (problem !== null) throw new OperationError("invalid", `flow ${plan.flow}: ${problem}`, [problem]);
-  const { deduplicationKey, now } = wish;
-  if (
-    deduplicationKey !== null &&
-    (deduplicationKey === "" || deduplicationKey.length > deduplicationKeyChars)
-  ) {
-    throw new OperationError("invalid", `a deduplication key has 1 to ${deduplicationKeyChars} characters`);
-  }
+  const { now } = wish;
   return {
     runId: newRunId(),
     flow: plan.flow,
     versionHash: plan.hash,
     trigger: wish.trigger,
-    deduplicationKey,
+    deduplicationKey: wish.deduplicationKey,
     concurrencyKey: concurrencyKey(plan.manifest.concurrency.key, value),
     input: encoded,
     seed: newSeed(),
