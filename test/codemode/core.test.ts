@@ -14,7 +14,7 @@ afterAll(async () => {
 const execute = (code: string, options?: ExecuteOptions): Promise<ExecuteResult> =>
   bench.codemode.execute(code, options);
 
-async function valueOf(code: string, options?: ExecuteOptions): Promise<unknown> {
+async function valueFrom(code: string, options?: ExecuteOptions): Promise<unknown> {
   const result = await execute(code, options);
   if (!result.ok) throw new Error(`${result.status}: ${result.error.stack ?? result.error.message}`);
   return result.value;
@@ -28,31 +28,31 @@ async function failureOf(code: string, options?: ExecuteOptions) {
 
 describe("calls", () => {
   test("positional tools get every argument, in its place", async () => {
-    expect(await valueOf("return await tools.two(1, { a: 2 }, undefined)")).toBe(3);
-    expect(await valueOf("return await github.list('x', { page: 2 })")).toEqual(["x", 2]);
+    expect(await valueFrom("return await tools.two(1, { a: 2 }, undefined)")).toBe(3);
+    expect(await valueFrom("return await github.list('x', { page: 2 })")).toEqual(["x", 2]);
   });
 
   test("codemode and tools are the same, and are global", async () => {
-    expect(await valueOf("[codemode === tools, globalThis.tools === tools, await codemode.echo(1)]")).toEqual(
-      [true, true, 1],
-    );
+    expect(
+      await valueFrom("[codemode === tools, globalThis.tools === tools, await codemode.echo(1)]"),
+    ).toEqual([true, true, 1]);
   });
 
   test("a namespace can be reached through tools, and a tool by the name that it had", async () => {
     expect(
-      await valueOf("[tools.github === github, await tools['my-tool.v2'](), await tools.my_tool_v2()]"),
+      await valueFrom("[tools.github === github, await tools['my-tool.v2'](), await tools.my_tool_v2()]"),
     ).toEqual([true, "sanitised", "sanitised"]);
   });
 
   test("an asynchronous result is a promise and no empty object", async () => {
-    expect(await valueOf("const x = tools.echo(5); return [typeof x.then, await x]")).toEqual([
+    expect(await valueFrom("const x = tools.echo(5); return [typeof x.then, await x]")).toEqual([
       "function",
       5,
     ]);
   });
 
   test("inputs are checked before a tool is called, and defaults filled in", async () => {
-    expect(await valueOf("await tools.find({ query: 'ab' })")).toEqual({ found: ["ab", "ab", "ab"] });
+    expect(await valueFrom("await tools.find({ query: 'ab' })")).toEqual({ found: ["ab", "ab", "ab"] });
     for (const [call, message] of [
       ["tools.find({ query: 1 })", /tools\.find: .*query/],
       ["tools.find()", /tools\.find: /],
@@ -60,13 +60,13 @@ describe("calls", () => {
       ["github.issue({ number: 0 })", /github\.issue: .*number/],
       ["github.issue({ number: 1, extra: 1 })", /github\.issue: /],
     ] as const) {
-      const caught = await valueOf(`try { await ${call} } catch (e) { return [e.code, e.message] }`);
+      const caught = await valueFrom(`try { await ${call} } catch (e) { return [e.code, e.message] }`);
       expect(caught).toEqual(["invalid_arguments", expect.stringMatching(message)]);
     }
   });
 
   test("a result that breaks its schema reaches no script", async () => {
-    const caught = await valueOf(
+    const caught = await valueFrom(
       "try { await tools.wrongOutput({}) } catch (e) { return [e.code, e.message] }",
     );
     expect(caught).toEqual(["internal", expect.stringMatching(/outputSchema.*n/)]);
@@ -80,7 +80,7 @@ describe("calls", () => {
   });
 
   test("what every object has is never a call", async () => {
-    const seen = await valueOf(`
+    const seen = await valueFrom(`
       const names = ['constructor', 'then', 'toString', 'valueOf', '__proto__', 'hasOwnProperty', 'toJSON'];
       return names.map((name) => typeof tools[name]).concat(typeof github.then, 'then' in tools);`);
     expect(seen).toEqual([...Array(8).fill("undefined"), false]);
@@ -92,7 +92,7 @@ describe("calls", () => {
 
   test("tools cannot be replaced or removed for what comes after", async () => {
     expect(
-      await valueOf(`
+      await valueFrom(`
         const tries = [() => { tools.echo = 1 }, () => { delete tools.echo }, () => Object.defineProperty(tools, 'x', { value: 1 })];
         const refused = tries.map((f) => { try { f(); return 'done' } catch (e) { return e.name } });
         return [refused, await tools.echo(2), Object.keys(tools).includes('echo'), 'echo' in tools]`),
@@ -118,14 +118,16 @@ describe("calls", () => {
   });
 
   test("race and any are won by the first, and the loser disturbs nobody", async () => {
-    expect(await valueOf("return await Promise.race([tools.slow(), tools.echo('fast')])")).toBe("fast");
-    expect(await valueOf("return await Promise.any([tools.boom(), tools.echo('fast')])")).toBe("fast");
+    expect(await valueFrom("return await Promise.race([tools.slow(), tools.echo('fast')])")).toBe("fast");
+    expect(await valueFrom("return await Promise.any([tools.boom(), tools.echo('fast')])")).toBe("fast");
     expect(
-      await valueOf("return (await Promise.allSettled([tools.boom(), tools.echo(1)])).map((s) => s.status)"),
+      await valueFrom(
+        "return (await Promise.allSettled([tools.boom(), tools.echo(1)])).map((s) => s.status)",
+      ),
     ).toEqual(["rejected", "fulfilled"]);
     const timer =
       "return await Promise.race([tools.echo(1), new Promise((_, j) => setTimeout(() => j(new Error('late')), 50))])";
-    expect(await valueOf(timer)).toBe(1);
+    expect(await valueFrom(timer)).toBe(1);
   });
 
   test("a call that nobody waits for is told in a warning, and a late rejection reaches nobody", async () => {
@@ -134,7 +136,7 @@ describe("calls", () => {
     expect(result.warnings).not.toHaveLength(0);
     expect(result.calls).toMatchObject([{ name: "tools.late", state: "unknown" }]);
     await new Promise((resolve) => setTimeout(resolve, 300));
-    expect(await valueOf("1")).toBe(1);
+    expect(await valueFrom("1")).toBe(1);
   });
 });
 
@@ -146,7 +148,7 @@ describe("values", () => {
         'a\\u0000b\\ud800', new Uint8Array([0, 255, 128]), new Float64Array([1.5])];
       const back = await Promise.all(sent.map((value) => tools.echo(value)));
       return { back, same: back.every((value, i) => Object.is(value, sent[i]) || typeof value === 'object') };`;
-    const { back, same } = (await valueOf(code)) as { back: unknown[]; same: boolean };
+    const { back, same } = (await valueFrom(code)) as { back: unknown[]; same: boolean };
     expect(same).toBe(true);
     expect(back.slice(0, 9)).toEqual([
       undefined,
@@ -173,7 +175,7 @@ describe("values", () => {
   test("dunder keys of arguments stay own keys", async () => {
     const code =
       "return Object.keys(await tools.echo({ constructor: 1, prototype: 2, ['__proto__']: 5, hasOwnProperty: 3 }))";
-    expect(await valueOf(code)).toEqual(["constructor", "prototype", "__proto__", "hasOwnProperty"]);
+    expect(await valueFrom(code)).toEqual(["constructor", "prototype", "__proto__", "hasOwnProperty"]);
   });
 
   test("what cannot be sent is refused with its path, on either side", async () => {
@@ -182,7 +184,9 @@ describe("values", () => {
       message: expect.stringMatching(/a\[1\]\.f/),
     });
     for (const name of ["fn", "cls", "badGetter"]) {
-      const caught = await valueOf(`try { await tools.${name}() } catch (e) { return [e.code, e.message] }`);
+      const caught = await valueFrom(
+        `try { await tools.${name}() } catch (e) { return [e.code, e.message] }`,
+      );
       expect(caught).toEqual([
         "internal",
         expect.stringMatching(new RegExp(`^tools\\.${name}: the result cannot be sent`)),
@@ -195,8 +199,8 @@ describe("values", () => {
       code: "result_size",
       limit: 1048576,
     });
-    expect(await valueOf("try { await tools.big() } catch (e) { return e.code }")).toBe("result_too_large");
-    expect(await valueOf("try { await tools.echo('x'.repeat(2e6)) } catch (e) { return e.code }")).toBe(
+    expect(await valueFrom("try { await tools.big() } catch (e) { return e.code }")).toBe("result_too_large");
+    expect(await valueFrom("try { await tools.echo('x'.repeat(2e6)) } catch (e) { return e.code }")).toBe(
       "too_large",
     );
     expect((await failureOf("throw new Error('x'.repeat(5e6))")).error.message.length).toBeLessThan(20_000);
@@ -205,7 +209,7 @@ describe("values", () => {
 
 describe("errors", () => {
   test("a tool's own error is caught with its name, code and message, and no host frame", async () => {
-    const caught = await valueOf(
+    const caught = await valueFrom(
       "try { await tools.boom() } catch (e) { return [e instanceof Error, e.name, e.code, e.message, e.stack] }",
     );
     expect(caught).toEqual([
@@ -215,13 +219,13 @@ describe("errors", () => {
       "boom",
       expect.not.stringMatching(/node:|tools\.ts|file:/),
     ]);
-    expect(await valueOf("try { await tools.throwsText() } catch (e) { return e.message }")).toBe(
+    expect(await valueFrom("try { await tools.throwsText() } catch (e) { return e.message }")).toBe(
       "just text",
     );
   });
 
   test("a tool's error names no path of the host", async () => {
-    const caught = await valueOf("try { await tools.hostPath() } catch (e) { return e.message }");
+    const caught = await valueFrom("try { await tools.hostPath() } catch (e) { return e.message }");
     expect(caught).toBe("cannot open (path)");
   });
 
@@ -280,7 +284,7 @@ describe("errors", () => {
     expect((await failureOf("const n: number = 1; null.foo")).error.place).toEqual({
       file: "script.js",
       line: 1,
-      column: 27,
+      column: 26,
     });
   });
 
@@ -351,17 +355,17 @@ describe("limits", () => {
       expect([failed.status, failed.error.code]).toEqual(["budget_exceeded", reason]);
       expect(failed.error.limit).toBe(Object.values(limits)[0]);
     }
-    expect(await valueOf("1")).toBe(1);
+    expect(await valueFrom("1")).toBe(1);
   });
 
   test("calls beyond inFlight wait and all answer", async () => {
     const code = "return (await Promise.all(Array.from({ length: 20 }, () => tools.slow()))).length";
-    expect(await valueOf(code, { limits: { inFlight: 10 } })).toBe(20);
+    expect(await valueFrom(code, { limits: { inFlight: 10 } })).toBe(20);
   });
 
   test("waiting for a tool costs no script time", async () => {
     expect(
-      await valueOf("for (let i = 0; i < 2; i++) await tools.slow(); return 1", { limits: { cpuMs: 100 } }),
+      await valueFrom("for (let i = 0; i < 2; i++) await tools.slow(); return 1", { limits: { cpuMs: 100 } }),
     ).toBe(1);
   });
 
@@ -374,7 +378,7 @@ describe("limits", () => {
     expect((await failureOf(`return '${"é".repeat(200_000)}'`)).error).toMatchObject({
       code: "source_too_large",
     });
-    expect(await valueOf(`return '${"x".repeat(262_000)}'.length`)).toBe(262_000);
+    expect(await valueFrom(`return '${"x".repeat(262_000)}'.length`)).toBe(262_000);
   });
 });
 
@@ -407,6 +411,6 @@ describe("isolation", () => {
   test("constructors lead nowhere", async () => {
     const code =
       "const f = tools.echo.constructor; try { return f('return typeof host + typeof process.env')() } catch (e) { return e.name }";
-    expect(await valueOf(code)).toMatch(/undefinedfunction|Error/);
+    expect(await valueFrom(code)).toMatch(/undefinedfunction|Error/);
   });
 });

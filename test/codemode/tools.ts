@@ -37,8 +37,10 @@ export function manyTools(witness: Witness) {
     slow: () => wait("slow", slowMs),
     never: {
       description: "Answers never.",
-      execute: (_: unknown, { signal }: { signal: AbortSignal }) =>
-        wait("never", Number.POSITIVE_INFINITY, signal),
+      execute: (_: unknown, { signal }: { signal: AbortSignal }) => {
+        witness.calls.push("never");
+        return wait("never", Number.POSITIVE_INFINITY, signal);
+      },
     },
     slowWrite: {
       description: "Writes slowly and heeds no signal.",
