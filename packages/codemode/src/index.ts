@@ -1,8 +1,34 @@
 /** Model-written code against tools, in a cell. */
 
+export {
+  type AiCallOptions,
+  type AiInputSchema,
+  type AiModelOutput,
+  type AiTool,
+  type CodemodeInput,
+  type CodemodeOutput,
+  type CodemodeTool,
+  type CodemodeToolOptions,
+  codemodeTool,
+  type JsonView,
+  type PendingView,
+} from "./adapters/ai.js";
+export {
+  type ConnectorBinding as CloudflareConnector,
+  type ExecuteResult as CloudflareResult,
+  type Executor as CloudflareExecutor,
+  type ExecutorCallOptions as CloudflareCallOptions,
+  FlowcellExecutor,
+  type FlowcellExecutorOptions,
+  type ProviderFunctions as CloudflareFunctions,
+  type ResolvedProvider as CloudflareProvider,
+  reportOf,
+} from "./adapters/cloudflare.js";
 export { type Codemode, createCodemode } from "./codemode.js";
 export type { CodemodeOptions, ExecuteOptions } from "./options.js";
+export { codemodePrompt, type PromptOptions, promptRules } from "./prompt.js";
 export type { ExecuteFailed, ExecuteResult } from "./result.js";
+export { type ServerSchema, serverSchema, toolSchema } from "./schema.js";
 export { type SearchOptions, searchTools, type ToolHit } from "./search.js";
 export { type NameResult, namespaceName, toolName } from "./tool-names.js";
 export {

@@ -58,13 +58,14 @@ const stopWords: ReadonlySet<string> = new Set(
 
 /** What people call the same act; each is found by the others, with less weight. */
 const sameActs: readonly (readonly string[])[] = [
-  ["create", "add", "new", "make", "insert"],
+  ["create", "add", "new", "make", "insert", "open"],
   ["delete", "remove", "drop", "erase"],
   ["get", "read", "fetch", "retrieve", "show", "view", "describe", "load"],
   ["list", "all", "every"],
   ["search", "find", "query", "lookup", "look"],
   ["update", "edit", "modify", "change", "rename", "set", "patch"],
   ["send", "post", "reply", "write"],
+  ["navigate", "open", "visit", "go", "goto"],
   ["run", "execute", "invoke", "evaluate"],
   ["directory", "folder"],
   ["page", "website", "site", "url", "webpage"],
@@ -209,10 +210,15 @@ function trimE(word: string): string {
   return word.length > 3 && word.endsWith("e") ? word.slice(0, -1) : word;
 }
 
-const actsByStem: ReadonlyMap<string, readonly string[]> = new Map(
-  sameActs.flatMap((acts) => acts.map((act) => [stem(act), acts] as const)),
-);
+const actsByStem = new Map<string, Set<string>>();
+for (const acts of sameActs) {
+  for (const act of acts) {
+    const others = actsByStem.get(stem(act)) ?? new Set();
+    for (const other of acts) others.add(stem(other));
+    actsByStem.set(stem(act), others);
+  }
+}
 
 function sameAs(stemmed: string): readonly string[] {
-  return actsByStem.get(stemmed) ?? [];
+  return [...(actsByStem.get(stemmed) ?? [])];
 }
