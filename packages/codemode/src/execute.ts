@@ -77,6 +77,7 @@ export class DirectRuns {
 
   async #run(code: string, options: ExecuteOptions, callKeyPrefix?: string): Promise<ExecuteResult> {
     const runId = newRunId();
+    options.onRun?.(runId);
     const sent = this.#limitsOf(options);
     if (typeof sent === "string")
       return notStarted(runId, "invalid_input", { code: "limits", message: sent });

@@ -48,6 +48,8 @@ export interface ExecuteOptions {
   readonly label?: string;
   /** Each console line as it comes. */
   readonly onLog?: (line: LogLine) => void;
+  /** Told of the execution's id before anything of it happens; tools are given it with each call. Must not throw. */
+  readonly onRun?: (runId: string) => void;
 }
 
 const { isFunction, isObject, isOneOf, isPositive, isWhole } = optionChecks;
@@ -82,6 +84,7 @@ const executeTable: OptionTable<ExecuteOptions> = {
     wanted: "a file name of at most 200 characters",
   },
   onLog: { check: isFunction, wanted: "a function" },
+  onRun: { check: isFunction, wanted: "a function" },
 };
 
 /** Names that others have for these, and limits that belong into `limits`. */
