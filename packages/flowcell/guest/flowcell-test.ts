@@ -8,7 +8,7 @@
  */
 
 declare class HostError extends Error {
-  constructor(code: string, message: string, options?: { detail?: unknown; retryable?: boolean });
+  constructor(message: string, options: { code: string });
 }
 
 type Fake = (...args: readonly unknown[]) => unknown;
@@ -172,10 +172,8 @@ function copied(name: string, value: unknown): unknown {
   try {
     return structuredClone(value);
   } catch (error) {
-    throw new HostError(
-      "invalid_arguments",
-      `${name}: ${error instanceof Error ? error.message : String(error)}`,
-    );
+    const what = error instanceof Error ? error.message : String(error);
+    throw new HostError(`${name}: ${what}`, { code: "invalid_arguments" });
   }
 }
 
@@ -245,10 +243,8 @@ function guarded(tree: Tree, path: string): unknown {
 /** Callable, and so is everything below it. */
 function absent(name: string): unknown {
   const refuse = async (): Promise<never> => {
-    throw new HostError(
-      "denied",
-      `fakeHost has no ${name}; give it one: fakeHost({ ${show(name)}: async (…) => … })`,
-    );
+    const remedy = `give it one: fakeHost({ ${show(name)}: async (…) => … })`;
+    throw new HostError(`fakeHost has no ${name}; ${remedy}`, { code: "denied" });
   };
   return new Proxy(refuse, {
     get: (target, key) =>

@@ -16,8 +16,8 @@ import type { Context } from "./context.js";
 export interface Driving {
   /** Sets something going and answers the run that it is about. Done once: a lost owner may have done it. */
   readonly begin: (service: FlowService) => Promise<string>;
-  /** `here`: only when this process has to drive the run, because no service does. */
-  readonly wait: "always" | "here" | "never";
+  /** `here`: only when this process has to drive the run, because no service does; `ended`: the same, to the run's end. */
+  readonly wait: "always" | "here" | "ended" | "never";
 }
 
 /** Undefined when nobody waits for the run. */
@@ -34,7 +34,7 @@ export async function drive(context: Context, { begin, wait }: Driving): Promise
   const drives: Drives = wait === "never" ? "nothing" : "runs";
   let connection = await connect(folder, drives, context.parts);
   try {
-    const waits = wait === "always" || (wait === "here" && connection.owner !== null);
+    const waits = wait === "always" || (wait !== "never" && connection.owner !== null);
     if (connection.owner !== null && waits) {
       context.remark(`no service running; using the store in ${folder.path}`);
     }
@@ -45,7 +45,7 @@ export async function drive(context: Context, { begin, wait }: Driving): Promise
     try {
       for (;;) {
         try {
-          const report = await settled(connection, runId, stop.signal);
+          const report = await settled(connection, runId, stop.signal, wait === "ended");
           return { runId, report, left: stop.signal.aborted };
         } catch (error) {
           if (!(error instanceof OwnerLost)) throw error;
@@ -65,20 +65,34 @@ async function again(lost: Connection, folder: DataFolder, context: Context): Pr
   return await connect(folder, "runs", context.parts);
 }
 
-/** Until the run is finished, or waits for somebody or for long. A store that failed answers no wait. */
-async function settled({ service }: Connection, runId: string, signal: AbortSignal): Promise<RunReport> {
+/**
+ * Until the run is finished, or waits for somebody or for long. A store that failed answers no wait. What was just done to a
+ * suspended run may take a moment to reach it: for that long it is not believed that nothing will come of it.
+ */
+async function settled(
+  { service }: Connection,
+  runId: string,
+  signal: AbortSignal,
+  ended: boolean,
+): Promise<RunReport> {
   const failed = service.failed.then((error) => {
     throw error;
   });
   failed.catch(() => undefined);
+  if (ended) return await Promise.race([service.wait(runId, { signal, through: "finished" }), failed]);
+  const before = await Promise.race([service.run(runId), failed]);
+  const reachedBy = before.state === "suspended" ? Date.now() + reachMs : 0;
   for (;;) {
     const report = await Promise.race([service.wait(runId, { signal }), failed]);
-    if (signal.aborted || !comesByItself(report, Date.now())) return report;
+    const still = report.state === "suspended" && report.activations === before.activations;
+    const reaching = still && Date.now() < reachedBy;
+    if (signal.aborted || (!reaching && !comesByItself(report, Date.now()))) return report;
     await Promise.race([pause(againMs, signal), failed]);
   }
 }
 
 const againMs = 200;
+const reachMs = 3_000;
 const longMs = 60_000;
 
 /** Whether what a suspended run waits for needs nobody and is near: a sleep, a timer of the script, a child. */

@@ -27,7 +27,7 @@ export function printChange(
 export async function cancel(context: Context): Promise<number> {
   const runId = context.typed.argument(0);
   const { report } = await drive(context, {
-    wait: "here",
+    wait: "ended",
     begin: async (service) => {
       const cancelled = await service.cancel(runId, context.by);
       if (cancelled) return runId;

@@ -42,7 +42,7 @@ const MiB = 1024 * 1024;
 /** For a whole file of tests. */
 const limits: Limits = Object.freeze({
   ...profileLimits("flow"),
-  cpuMs: 60_000,
+  cpuMs: 10_000,
   wallMs: 300_000,
   heapBytes: 256 * MiB,
   resultBytes: 4 * MiB,
