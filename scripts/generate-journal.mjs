@@ -21,7 +21,7 @@ function table(head, rows) {
 const asked = (value, yes, no) => (value === null ? "" : value ? yes : no);
 
 const { recoveryTable, recoveryActions } = await loadSources(`${SOURCES}/recovery.ts`);
-const { tableRows } = await loadSources(`${SOURCES}/sqlite/schema.ts`);
+const { tableRows } = await loadSources(`${SOURCES}/sqlite/tables.ts`);
 
 const parts = {
   recovery: table(

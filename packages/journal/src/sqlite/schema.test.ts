@@ -16,8 +16,8 @@ import {
   timer,
 } from "../testing/samples.js";
 import { type Database, loadDriver } from "./driver.js";
-import { tableRows } from "./schema.js";
 import { openSqliteStore } from "./store.js";
+import { tableRows } from "./tables.js";
 
 const folder = mkdtempSync(join(tmpdir(), "flowcell-store-"));
 const path = join(folder, "store.db");
