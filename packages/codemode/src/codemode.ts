@@ -9,22 +9,29 @@
 
 import { createRegistry } from "@flowcell/host";
 import { ConfinedPool, type PoolHealth, resolveConfinement } from "@flowcell/pool";
+import type { Limits } from "@flowcell/protocol";
 import { DirectRuns, newFlow } from "./execute.js";
 import { surroundOf } from "./guest-names.js";
 import { Normalizer } from "./normalize.js";
 import { type CodemodeOptions, codemodeProblem, type ExecuteOptions } from "./options.js";
 import { poolOptions } from "./pool-options.js";
-import { readSchema } from "./read-schema.js";
+import { codemodePrompt } from "./prompt.js";
 import type { ExecuteResult } from "./result.js";
+import { toolSchema } from "./schema.js";
 import { toolFunction } from "./tool-functions.js";
 import { CodemodeOptionsError, makeToolSet } from "./tool-set.js";
 import type { ToolSet } from "./tools.js";
+import { toolDeclarations } from "./types/declarations.js";
 
 /** Closing it twice is fine; it never keeps Node alive while nothing runs. */
 export interface Codemode {
   /** Runs a script. Never rejects: whatever happened is in the result, and `ok` says whether it completed. */
   execute<Value = unknown>(code: string, options?: ExecuteOptions): Promise<ExecuteResult<Value>>;
   readonly tools: ToolSet;
+  /** TypeScript declarations of the tools. */
+  readonly types: string;
+  /** What to tell a model: how to write a script, and the types within a budget of tokens. */
+  readonly prompt: string;
   /** Null before the first execution. */
   health(): PoolHealth | null;
   close(): Promise<void>;
@@ -37,6 +44,9 @@ export async function createCodemode(options: CodemodeOptions = {}): Promise<Cod
 
 class PooledCodemode implements Codemode {
   readonly tools: ToolSet;
+  readonly #limits: Limits;
+  #types: string | undefined;
+  #prompt: string | undefined;
   readonly #pool: ConfinedPool;
   readonly #direct: DirectRuns;
 
@@ -46,7 +56,8 @@ class PooledCodemode implements Codemode {
     const resolved = resolveConfinement({ ...options, profile: "codemode" });
     if (!resolved.ok) throw new CodemodeOptionsError(resolved.message);
     const { limits, ceilings, policy } = resolved;
-    this.tools = makeToolSet(options.tools ?? {}, readSchema);
+    this.tools = makeToolSet(options.tools ?? {}, toolSchema);
+    this.#limits = limits;
     this.#pool = new ConfinedPool(policy, poolOptions(options));
     this.#direct = new DirectRuns({
       pool: this.#pool,
@@ -65,6 +76,16 @@ class PooledCodemode implements Codemode {
     const result = await this.#direct.execute(code, options);
     // The caller says what the script returns; nothing checks it, as with JSON.parse.
     return result as ExecuteResult<Value>;
+  }
+
+  get types(): string {
+    this.#types ??= toolDeclarations(this.tools);
+    return this.#types;
+  }
+
+  get prompt(): string {
+    this.#prompt ??= codemodePrompt(this.tools, { limits: this.#limits });
+    return this.#prompt;
   }
 
   health(): PoolHealth | null {

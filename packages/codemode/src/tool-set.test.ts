@@ -1,11 +1,11 @@
 // What a program may pass as tools, and what is refused with which words.
 import { describe, expect, test } from "vitest";
-import { readSchema } from "./read-schema.js";
+import { toolSchema } from "./schema.js";
 import { CodemodeOptionsError, makeToolSet } from "./tool-set.js";
 import type { ToolSet } from "./tools.js";
 
 const context = { signal: new AbortController().signal, idempotencyKey: "k", position: 0, runId: "run_1" };
-const make = (tools: unknown): ToolSet => makeToolSet(tools, readSchema);
+const make = (tools: unknown): ToolSet => makeToolSet(tools, toolSchema);
 const named = (set: ToolSet): string[] => set.tools.map(({ namespace, name }) => `${namespace}.${name}`);
 const refusal = (tools: unknown): string => {
   try {
