@@ -29,13 +29,16 @@ const entries = {
   index: { source: "src/index.ts", kind: "mjs" },
   flows: { source: "src/cli/flows-command.ts", kind: "cjs" },
 };
-/** A bundle of its own, since no run needs it; loaded as it is. */
-const doctor = { name: "doctor", source: "src/cli/doctor-command.ts" };
+/** Bundles of their own, since no run needs them; loaded as they are. `imports`: loads modules of users by import(). */
+const plain = [
+  { name: "doctor", source: "src/cli/doctor-command.ts", imports: false },
+  { name: "exec", source: "src/cli/exec-command.ts", imports: true },
+];
 
 const apart = {
   name: "apart",
   setup(hooks) {
-    hooks.onResolve({ filter: /^\.\/(?:doctor|flows)-command\.js$/ }, ({ path }) => ({
+    hooks.onResolve({ filter: /^\.\/(?:doctor|exec|flows)-command\.js$/ }, ({ path }) => ({
       path: path.replace("-command.js", ".cjs"),
       external: true,
     }));
@@ -48,7 +51,7 @@ const apart = {
 };
 
 /** The text and the map of one bundle. */
-async function bundle(name, source) {
+async function bundle(name, source, imports = false) {
   const { outputFiles } = await build({
     absWorkingDir: root,
     entryPoints: { [name]: join(home, source) },
@@ -60,7 +63,7 @@ async function bundle(name, source) {
     platform: "node",
     target: "node20",
     // import() in a script with stored code needs a callback that V8 does not store; require does as well.
-    supported: { "dynamic-import": false },
+    supported: { "dynamic-import": imports },
     alias: sourceAlias,
     // Both find their own binaries beside their files.
     external: ["koffi", "esbuild"],
@@ -155,9 +158,11 @@ const kept = new Set();
 for (const [name, { source, kind }] of Object.entries(entries)) {
   for (const file of await withCode(name, source, kind)) kept.add(file);
 }
-const plain = await bundle(doctor.name, doctor.source);
-put(`${doctor.name}.cjs`, `${plain.text}\n//# sourceMappingURL=${doctor.name}.cjs.map\n`);
-put(`${doctor.name}.cjs.map`, plain.map);
+for (const { name, source, imports } of plain) {
+  const { text, map } = await bundle(name, source, imports);
+  put(`${name}.cjs`, `${text}\n//# sourceMappingURL=${name}.cjs.map\n`);
+  put(`${name}.cjs.map`, map);
+}
 await bundleStoreThread(join(dist, "store-thread.cjs"));
 for (const file of readdirSync(dist)) {
   const [, stem] = /^([a-z]+)-[0-9a-f]{16}\./.exec(file) ?? [];

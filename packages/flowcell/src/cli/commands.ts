@@ -131,6 +131,36 @@ export const commands: readonly CommandRow[] = [
     operation: null,
   },
   {
+    name: "exec",
+    arguments: ["[FILE|-]"],
+    summary: "run a script that calls tools, as a model writes them, in a confined worker",
+    description:
+      "Runs a script against tools in a confined worker: the body of an async function, a function, or a module with a\n" +
+      "default export, in a Markdown fence or not, JavaScript or TypeScript. Without FILE, or with -, the script is read\n" +
+      "from standard input. The result goes to standard output, everything else to standard error.\n" +
+      "The module of --tools is loaded into this process and trusted. An exported function becomes tools.NAME and takes\n" +
+      "its arguments as they come; { description, inputSchema, execute } takes one input, which is checked; an exported\n" +
+      "object of these becomes a namespace.",
+    options: [
+      { flags: "--tools <FILE>", doc: "the module of tools: .mjs, .js or .cjs" },
+      {
+        flags: "--json",
+        doc: "print exactly one JSON object on standard output; console lines stay on standard error",
+      },
+      {
+        flags: "--limit <name=value>",
+        doc: `a limit of this execution, repeatable: ${limitsHelp}`,
+        repeatable: true,
+      },
+    ],
+    examples: [
+      "flowcell exec examples/codemode/total.js --tools examples/codemode/tools.mjs --json",
+      "echo 'return await tools.add(1, 2)' | flowcell exec --tools examples/codemode/tools.mjs",
+    ],
+    closing: `${runExitCodes}\n${taggedNote}`,
+    operation: null,
+  },
+  {
     name: "check",
     arguments: ["<PATH>"],
     summary: "say what is wrong with a flow: manifest, bundle, types",

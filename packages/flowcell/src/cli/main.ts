@@ -28,7 +28,12 @@ export async function main(args: readonly string[]): Promise<void> {
     outIsTerminal: process.stdout.isTTY === true,
     ...(process.stdin.isTTY === true && process.stderr.isTTY === true ? { ask } : {}),
   };
-  process.exitCode = await runProgram(args, { version: FLOWCELL_VERSION, streams, doctor, flows });
+  process.exitCode = await runProgram(args, { version: FLOWCELL_VERSION, streams, doctor, exec, flows });
+}
+
+async function exec(typed: Typed, streams: Streams): Promise<number> {
+  const { execCommand } = await import("./exec-command.js");
+  return await execCommand(typed, streams);
 }
 
 async function flows(name: string, typed: Typed, streams: Streams): Promise<number> {

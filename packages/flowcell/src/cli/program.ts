@@ -18,6 +18,8 @@ export interface ProgramParts {
   readonly streams: Streams;
   /** `flowcell doctor`; loaded only when it is asked for. */
   readonly doctor: (options: { readonly json?: boolean }, streams: Streams) => Promise<number>;
+  /** `flowcell exec`; loaded only when it is asked for. */
+  readonly exec: (typed: Typed, streams: Streams) => Promise<number>;
   /** Every command that has to do with flows, `run` of a folder among them; loaded only when one is asked for. */
   readonly flows: (name: string, typed: Typed, streams: Streams) => Promise<number>;
 }
@@ -96,6 +98,8 @@ async function dispatch(row: CommandRow, typed: Typed, parts: ProgramParts): Pro
   switch (row.name) {
     case "doctor":
       return await parts.doctor({ json: typed.flag("json") }, streams);
+    case "exec":
+      return await parts.exec(typed, streams);
     case "run": {
       const code = await runCommand(typed, streams);
       return code === "folder" ? await parts.flows(row.name, typed, streams) : code;

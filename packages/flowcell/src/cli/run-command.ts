@@ -5,19 +5,10 @@
  */
 
 import { statSync } from "node:fs";
-import {
-  type LimitName,
-  type Limits,
-  limitCeilings,
-  outcomeTable,
-  parseLimitOption,
-  parseLimits,
-  profileLimits,
-} from "@flowcell/protocol";
-import type { RunResult } from "../result.js";
+import { outcomeTable } from "@flowcell/protocol";
 import { PooledRuntime } from "../runtime.js";
-import { taggedJson } from "../tagged-json.js";
-import { failureText, logText, summaryText, valueText } from "./human.js";
+import { askedLimits, cancelOnSignals, report } from "./execution.js";
+import { logText } from "./human.js";
 import { readInput } from "./input.js";
 import { Trace } from "./trace.js";
 import type { Streams, Typed } from "./typed.js";
@@ -44,7 +35,7 @@ export async function runCommand(typed: Typed, streams: Streams): Promise<number
       `${flag} is for flows, and ${path} is no folder with a flow.json: a script file is given no files, hosts or secrets`,
     );
   }
-  const limits = askedLimits(typed.list("limit"));
+  const limits = askedLimits(typed.list("limit"), "flow");
   const input = readInput(typed.text("input"), limits.inputBytes);
   const trace = typed.flag("trace") ? new Trace(streams.err) : undefined;
   const { heapBytes, cpuMs } = limits;
@@ -68,18 +59,6 @@ export async function runCommand(typed: Typed, streams: Streams): Promise<number
   }
 }
 
-function askedLimits(asked: readonly string[]): Limits {
-  const named: Partial<Record<LimitName, number>> = {};
-  for (const text of asked) {
-    const parsed = parseLimitOption(text);
-    if (!parsed.ok) throw new UsageError("limits", parsed.message);
-    named[parsed.name] = parsed.value;
-  }
-  const parsed = parseLimits(named, profileLimits("flow"), limitCeilings);
-  if (!parsed.ok) throw new UsageError("limits", parsed.message);
-  return parsed.limits;
-}
-
 function isFolder(path: string): boolean {
   try {
     return statSync(path).isDirectory();
@@ -87,38 +66,4 @@ function isFolder(path: string): boolean {
     // Whatever it is, the run of a file says it better.
     return false;
   }
-}
-
-function report(result: RunResult, json: boolean, streams: Streams): void {
-  if (json) {
-    streams.out(`${jsonText(result)}\n`);
-    return;
-  }
-  if (result.ok) streams.out(valueText(result.value, streams.outIsTerminal));
-  else streams.err(failureText(result));
-  streams.err(summaryText(result));
-}
-
-function jsonText(result: RunResult): string {
-  return JSON.stringify(result.ok ? { ...result, value: taggedJson(result.value) } : result, null, 2);
-}
-
-/** The first signal cancels the run and lets it end in order, the second ends this process; workers die with it. */
-function cancelOnSignals(stop: AbortController, streams: Streams): () => void {
-  const cancel = (signal: NodeJS.Signals): void => {
-    if (stop.signal.aborted) {
-      release();
-      process.kill(process.pid, signal);
-      return;
-    }
-    streams.err("flowcell: cancelling; once more to end at once\n");
-    stop.abort();
-  };
-  const release = (): void => {
-    process.off("SIGINT", cancel);
-    process.off("SIGTERM", cancel);
-  };
-  process.on("SIGINT", cancel);
-  process.on("SIGTERM", cancel);
-  return release;
 }

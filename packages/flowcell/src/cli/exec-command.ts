@@ -1,0 +1,143 @@
+/**
+ * `flowcell exec [FILE|-]`: runs a script as a model writes them, against the tools of a module, in a confined worker. The
+ * module is the operator's own code and is loaded into this process; the script is nobody's.
+ *
+ * Loaded only when it is asked for; a bundle of its own, since it loads modules by `import`.
+ */
+
+import { readFileSync } from "node:fs";
+import { basename, isAbsolute, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { type Codemode, CodemodeOptionsError, createCodemode, type ToolsGiven } from "@flowcell/codemode";
+import { exitCodes, type Limits, outcomeTable } from "@flowcell/protocol";
+import { askedLimits, cancelOnSignals, report } from "./execution.js";
+import { logText } from "./human.js";
+import type { Streams, Typed } from "./typed.js";
+import { UsageError } from "./usage.js";
+import { usageJson } from "./usage-json.js";
+
+export async function execCommand(typed: Typed, streams: Streams): Promise<number> {
+  try {
+    return await execute(typed, streams);
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    streams.err(`flowcell: ${error.message}\n`);
+    if (typed.flag("json")) streams.out(`${usageJson(error)}\n`);
+    return exitCodes.usage;
+  }
+}
+
+async function execute(typed: Typed, streams: Streams): Promise<number> {
+  const limits = askedLimits(typed.list("limit"), "codemode");
+  const path = typed.optional(0) ?? "-";
+  const toolsPath = typed.text("tools");
+  const tools = toolsPath === undefined ? {} : await loadTools(toolsPath);
+  const code = path === "-" ? await standardInput() : readScript(path);
+  const codemode = await open(tools, limits, toolsPath);
+  const stop = new AbortController();
+  const release = cancelOnSignals(stop, streams);
+  try {
+    const result = await codemode.execute(code, {
+      label: path === "-" ? "script.js" : labelOf(path),
+      signal: stop.signal,
+      onLog: (line) => streams.err(logText(line)),
+    });
+    report(result, typed.flag("json"), streams);
+    return outcomeTable[result.status].exitCode;
+  } finally {
+    release();
+    await codemode.close();
+  }
+}
+
+async function open(tools: ToolsGiven, limits: Limits, toolsPath: string | undefined): Promise<Codemode> {
+  const { heapBytes, cpuMs } = limits;
+  try {
+    // Nothing else uses the worker, so it is confined to what this script asks for.
+    return await createCodemode({ tools, limits, ceilings: { heapBytes, cpuMs }, maxWorkers: 1, spares: 1 });
+  } catch (error) {
+    if (!(error instanceof CodemodeOptionsError) || toolsPath === undefined) throw error;
+    throw new UsageError("request", `--tools ${toolsPath}: ${error.message}`);
+  }
+}
+
+/** Named exports are the tools; a default export that is an object holds more of them. */
+async function loadTools(path: string): Promise<ToolsGiven> {
+  // A CommonJS module's exports are its default too, and in newer versions of Node once more.
+  const { default: more, "module.exports": _, ...named } = await load(path);
+  if (typeof more === "function")
+    throw new UsageError(
+      "request",
+      `--tools ${path}: exports a function without a name; export it by its name`,
+    );
+  const inside = typeof more === "object" && more !== null ? Object.entries(more) : [];
+  // What they are is checked by codemode, one by one.
+  const tools = Object.fromEntries([...inside, ...Object.entries(named)]) as ToolsGiven;
+  if (Object.keys(tools).length > 0) return tools;
+  throw new UsageError(
+    "request",
+    `--tools ${path}: exports nothing; write for example: export const add = (a, b) => a + b;`,
+  );
+}
+
+async function load(path: string): Promise<Record<string, unknown>> {
+  // Looked at first: a module that is not there and one that imports what is not there are different mistakes.
+  readText(path, "--tools ");
+  try {
+    const module: Record<string, unknown> = await import(pathToFileURL(resolve(path)).href);
+    return module;
+  } catch (error) {
+    const unknown = error instanceof Error && "code" in error && error.code === "ERR_UNKNOWN_FILE_EXTENSION";
+    const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+    const advice = unknown ? "; a module of tools is JavaScript: .mjs, .js or .cjs" : "";
+    throw new UsageError("request", `--tools ${path}: cannot be loaded: ${firstLine(text)}${advice}`);
+  }
+}
+
+function readScript(path: string): string {
+  return readText(path, "");
+}
+
+function readText(path: string, option: string): string {
+  let bytes: Uint8Array;
+  try {
+    bytes = readFileSync(path);
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? String(error.code) : "unknown error";
+    throw new UsageError("request", `${option}${path}: ${reasons.get(code) ?? code}`);
+  }
+  return decodeText(bytes, `${option}${path}`);
+}
+
+const reasons: ReadonlyMap<string, string> = new Map([
+  ["ENOENT", "no such file"],
+  ["EACCES", "permission denied"],
+  ["EISDIR", "is a folder"],
+]);
+
+async function standardInput(): Promise<string> {
+  if (process.stdin.isTTY === true) {
+    throw new UsageError("request", "give the script: a file, or - with the script on standard input");
+  }
+  const parts: Uint8Array[] = [];
+  for await (const part of process.stdin) parts.push(Buffer.from(part as Uint8Array)); // no encoding is set
+  return decodeText(Buffer.concat(parts), "standard input");
+}
+
+function decodeText(bytes: Uint8Array, what: string): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    throw new UsageError("request", `${what}: not UTF-8 text`);
+  }
+}
+
+/** What messages call the script: as it was typed, if that says nothing of this machine. */
+function labelOf(path: string): string {
+  const label = isAbsolute(path) || path.startsWith("..") ? basename(path) : path;
+  return label.replaceAll(/[\n\r:()]/g, "_").slice(-200);
+}
+
+function firstLine(text: string): string {
+  return text.split("\n", 1)[0] ?? "";
+}
