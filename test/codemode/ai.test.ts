@@ -240,13 +240,16 @@ describe("with generateText", () => {
   });
 });
 
+type StreamOf<T> = T extends { readonly stream: ReadableStream<infer Part> } ? Part : never;
+type StreamPart = StreamOf<Awaited<ReturnType<MockLanguageModelV3["doStream"]>>>;
+
 test("works with streamText", async () => {
   const codemode = await make({ tools: { weather } });
   const code = "return (await tools.weather({ city: 'Rome' })).celsius";
   let turn = 0;
   const mock = new MockLanguageModelV3({
     doStream: async () => ({
-      stream: convertArrayToReadableStream(
+      stream: convertArrayToReadableStream<StreamPart>(
         turn++ === 0
           ? [
               { type: "tool-call", toolCallId: "s", toolName: "codemode", input: JSON.stringify({ code }) },
