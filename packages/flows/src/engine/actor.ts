@@ -10,7 +10,7 @@
  */
 
 import type { RunHistory, RunOperation, RunPatch, RunRow, UnitResult } from "@flowcell/journal";
-import { type CallOutcome, type Effect, profileLimits } from "@flowcell/protocol";
+import { type CallOutcome, type Effect, profileLimits, type WaitCondition } from "@flowcell/protocol";
 import { RunMachine } from "../machine/machine.js";
 import type { RunCommand, RunEvent } from "../machine/types.js";
 import type { Gate, Runnable } from "../ports.js";
@@ -48,7 +48,7 @@ export class Actor {
   readonly #loadAlarm = new Alarm(() => void this.load());
   /** Said when the run was taken up: good for an activation in that very turn. */
   #gate: Gate | null = null;
-  #target: CallTarget | null = null;
+  #aimed = false;
 
   /** `generation`: of a run that this runner has claimed before. */
   constructor(context: EngineContext, runId: string, generation: number | null) {
@@ -65,11 +65,12 @@ export class Actor {
       own: (promise) => this.#journal.own(promise),
       bug: (error) => this.#bug(error),
     });
-    this.#calls = new RunCalls(
-      runId,
-      (position) => this.#keyOf(position),
-      (event) => this.#answered(event),
-    );
+    this.#calls = new RunCalls(runId, {
+      keyOf: (position) => this.#keyOf(position),
+      post: (event) => this.#answered(event),
+      runOf: (other) => context.store.run(other),
+      own: (promise) => this.#journal.own(promise),
+    });
   }
 
   /** Whether it has taken the run up. */
@@ -120,12 +121,8 @@ export class Actor {
     if (run.state !== "suspended" || run.endOrder !== null || run.cancelRequestedBy !== null) return false;
     if (run.status === "needs_reconcile") return true;
     if (run.reason !== "waiting" || (run.dueAt !== null && run.dueAt <= this.#context.now())) return false;
-    const settled = new Set<number>();
-    for (const delivery of deliveries) if (delivery.kind === "call") settled.add(delivery.position);
     // What these wait for may have come while nobody was there to be told.
-    return calls.every(
-      ({ wait, position }) => settled.has(position) || (wait?.kind !== "signal" && wait?.kind !== "run"),
-    );
+    return openWaits({ calls, deliveries }).every(({ kind }) => kind !== "signal" && kind !== "run");
   }
 
   #begin(history: RunHistory, gate: Gate): void {
@@ -140,13 +137,15 @@ export class Actor {
     if (draining) this.#events.unshift({ kind: "drain" });
     this.#handle(this.#machine.start(this.#context.now()));
     this.#gate = null;
-    for (const { position, wait } of history.calls)
-      if (wait?.kind === "run" && !this.#stopped) this.#journal.lookAt(position, wait.runId);
+    // Large, and wanted only by a version that may not run.
+    if (this.#aimed) this.#history = null;
+    for (const wait of openWaits(history))
+      if (wait.kind === "run" && !this.#stopped) this.#journal.lookAt(wait.position, wait.runId);
   }
 
   #aim(runnable: Runnable): void {
-    this.#target = new CallTarget(runnable, this.#context.settings.virtualTime ? "virtual" : "real");
-    this.#calls.aim(this.#target);
+    this.#aimed = true;
+    this.#calls.aim(new CallTarget(runnable, this.#context.settings.virtualTime ? "virtual" : "real"));
   }
 
   /** Unguessable, since run ids are, and the same after a restart. */
@@ -268,9 +267,8 @@ export class Actor {
     }
   }
 
-  /** Asked only for a version that may not run: what it may still be about is in the journal. */
+  /** Known only for a version that may not run, which has nothing else that tells. */
   #recordedEffect(position: number): Effect | undefined {
-    if (this.#target !== null) return undefined;
     return this.#history?.calls.find((call) => call.position === position)?.effect;
   }
 
@@ -343,6 +341,17 @@ export class Actor {
     if (this.#journal.generation === null) this.#context.gone(this);
     else this.#journal.finishInternal(() => this.#context.gone(this));
   }
+}
+
+function openWaits({
+  calls,
+  deliveries,
+}: Pick<RunHistory, "calls" | "deliveries">): readonly (WaitCondition & { readonly position: number })[] {
+  const settled = new Set<number>();
+  for (const delivery of deliveries) if (delivery.kind === "call") settled.add(delivery.position);
+  return calls.flatMap(({ wait, position }) =>
+    wait === null || settled.has(position) ? [] : [{ ...wait, position }],
+  );
 }
 
 /** Whether an outcome that comes after the end of its run says what became of the call. */

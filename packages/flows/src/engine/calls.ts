@@ -21,6 +21,7 @@ import {
   recoverCall,
   runCall,
 } from "@flowcell/host";
+import type { RunRow } from "@flowcell/journal";
 import {
   type CallNote,
   type CallOutcome,
@@ -30,6 +31,7 @@ import {
 } from "@flowcell/protocol";
 import type { Classified, RunEvent } from "../machine/types.js";
 import type { Runnable } from "../ports.js";
+import { waitRefusal } from "./run-outcome.js";
 
 /** The same rows for every run of a version. */
 const registries = new WeakMap<readonly HostFunction[], Registry>();
@@ -39,9 +41,11 @@ export class CallTarget {
   readonly registry: Registry;
   readonly options: DispatchOptions;
   readonly kvMaxBytes: number;
+  /** Flows whose runs may be waited for. */
+  readonly flows: readonly string[];
 
   constructor(runnable: Runnable, clock: DispatchOptions["clock"]) {
-    const { functions, limits, kvMaxBytes } = runnable;
+    const { functions, limits, kvMaxBytes, manifest } = runnable;
     let registry = registries.get(functions);
     if (registry === undefined) {
       registry = createRegistry(functions);
@@ -50,6 +54,7 @@ export class CallTarget {
     this.registry = registry;
     this.options = { limits, clock };
     this.kvMaxBytes = kvMaxBytes;
+    this.flows = manifest.grants.flows;
   }
 }
 
@@ -61,8 +66,6 @@ class HeldCall implements IncomingCall {
   readonly runId: string;
   /** Set when it was read; a call that can only be given up has none. */
   read: ReadCall | null = null;
-  /** Whether a handler is at it. */
-  running = false;
   #controller: AbortController | null = null;
   #aborted: HostError | null = null;
 
@@ -92,18 +95,24 @@ class HeldCall implements IncomingCall {
 
 type CallEvent = RunEvent & { readonly kind: "classified" | "outcome" | "recovered" };
 
+export interface CallsUser {
+  keyOf(position: number): string;
+  post(event: CallEvent): void;
+  /** A run that a call wants to wait for. */
+  runOf(runId: string): Promise<Pick<RunRow, "flow"> | null>;
+  own(promise: Promise<unknown>): void;
+}
+
 export class RunCalls {
   readonly #runId: string;
-  readonly #post: (event: CallEvent) => void;
-  readonly #keyOf: (position: number) => string;
+  readonly #user: CallsUser;
   readonly #held = new Map<number, HeldCall>();
   #target: CallTarget | null = null;
   #running = 0;
 
-  constructor(runId: string, keyOf: (position: number) => string, post: (event: CallEvent) => void) {
+  constructor(runId: string, user: CallsUser) {
     this.#runId = runId;
-    this.#keyOf = keyOf;
-    this.#post = post;
+    this.#user = user;
   }
 
   /** Handlers that have not answered. */
@@ -111,8 +120,8 @@ export class RunCalls {
     return this.#running;
   }
 
-  /** From the next call on. Null: the version may not run, and nothing can be carried out for it. */
-  aim(target: CallTarget | null): void {
+  /** From the next call on. Never aimed: the version may not run, and nothing can be carried out for it. */
+  aim(target: CallTarget): void {
     this.#target = target;
   }
 
@@ -123,58 +132,81 @@ export class RunCalls {
   ): void {
     const { position, name, args, withNote } = command;
     const target = this.#target;
-    const call = new HeldCall(position, name, args, this.#keyOf(position), this.#runId);
+    const call = new HeldCall(position, name, args, this.#user.keyOf(position), this.#runId);
+    this.#held.set(position, call);
     if (target === null) {
-      this.#held.set(position, call);
-      this.#post({ kind: "classified", position, as: withoutTarget(call, recorded) });
+      this.#user.post({ kind: "classified", position, as: withoutTarget(call, recorded) });
       return;
     }
-    this.#held.set(position, call);
-    void readCall(target.registry, call, target.options).then(async (result) => {
-      let as: Classified;
-      if (result.ok) {
-        call.read = result.call;
-        as = asRead(result.call, target.kvMaxBytes);
-        if (withNote && as.kind === "effect" && result.call.row.prepare !== undefined) {
-          const noted = await this.#run(call, () => noteCall(result.call, call, target.options));
-          as = noted.ok
-            ? { ...as, note: noted.note }
-            : { kind: "answered", effect: as.effect, outcome: noted.outcome };
-        }
-      } else {
-        as = { kind: "answered", effect: effectOf(target, name), outcome: result.outcome };
+    const classified = readCall(target.registry, call, target.options).then((result) => {
+      if (!result.ok) {
+        this.#classified(call, { kind: "answered", effect: effectOf(target, name), outcome: result.outcome });
+        return undefined;
       }
-      if (as.kind !== "read" && as.kind !== "effect") this.#drop(call);
-      this.#post({ kind: "classified", position, as });
+      call.read = result.call;
+      const as = asRead(result.call, target.kvMaxBytes);
+      if (as.kind === "effect" && withNote && result.call.row.prepare !== undefined)
+        return this.#note(call, result.call, as, target);
+      if (as.kind === "wait" && as.condition.kind === "run")
+        return this.#judgeWait(call, as, as.condition.runId, target);
+      this.#classified(call, as);
+      return undefined;
     });
+    this.#user.own(classified);
+  }
+
+  #classified(call: HeldCall, as: Classified): void {
+    if (as.kind !== "read" && as.kind !== "effect") this.#drop(call);
+    this.#user.post({ kind: "classified", position: call.position, as });
+  }
+
+  async #note(
+    call: HeldCall,
+    read: ReadCall,
+    as: Classified & { readonly kind: "effect" },
+    { options }: CallTarget,
+  ): Promise<void> {
+    const { effect } = as;
+    const noted = await this.#run(() => noteCall(read, call, options));
+    if (noted.ok) this.#classified(call, { ...as, note: noted.note });
+    else this.#classified(call, { kind: "answered", effect, outcome: noted.outcome });
+  }
+
+  /** Before it is recorded, since what ends the wait asks for nothing more. */
+  async #judgeWait(call: HeldCall, as: Classified, runId: string, { flows }: CallTarget): Promise<void> {
+    const run = await this.#user.runOf(runId);
+    const refused = waitRefusal(runId, run?.flow ?? null, this.#runId, flows);
+    this.#classified(call, refused === null ? as : { kind: "answered", effect: "wait", outcome: refused });
   }
 
   dispatch(position: number): void {
-    const call = this.#classified(position);
+    const call = this.#held.get(position) ?? unclassified(position);
     const { read } = call;
     const target = this.#target;
     if (read === null || target === null) {
       this.#drop(call);
-      this.#post({ kind: "outcome", position, outcome: givenUp(call) });
+      this.#user.post({ kind: "outcome", position, outcome: givenUp(call) });
       return;
     }
-    void this.#run(call, () => runCall(read, call, target.options)).then((outcome) => {
+    const over = this.#run(() => runCall(read, call, target.options)).then((outcome) => {
       this.#drop(call);
-      this.#post({ kind: "outcome", position, outcome });
+      this.#user.post({ kind: "outcome", position, outcome });
     });
+    this.#user.own(over);
   }
 
   recover(position: number, note: CallNote | null): void {
-    const call = this.#classified(position);
+    const call = this.#held.get(position) ?? unclassified(position);
     const { read } = call;
     const target = this.#target;
     if (read === null || target === null) {
-      this.#post({ kind: "recovered", position, recovery: { state: "unknown" } });
+      this.#user.post({ kind: "recovered", position, recovery: { state: "unknown" } });
       return;
     }
-    void this.#run(call, () => recoverCall(read, note, call, target.options)).then((recovery) => {
-      this.#post({ kind: "recovered", position, recovery });
+    const over = this.#run(() => recoverCall(read, note, call, target.options)).then((recovery) => {
+      this.#user.post({ kind: "recovered", position, recovery });
     });
+    this.#user.own(over);
   }
 
   abort(position: number, why: string): void {
@@ -185,20 +217,11 @@ export class RunCalls {
     for (const call of this.#held.values()) call.abort(why);
   }
 
-  #classified(position: number): HeldCall {
-    const call = this.#held.get(position);
-    if (call === undefined)
-      throw new Error(`engine: call ${position} is to be carried out and was not classified`);
-    return call;
-  }
-
-  async #run<Result>(call: HeldCall, step: () => Promise<Result>): Promise<Result> {
-    call.running = true;
+  async #run<Result>(step: () => Promise<Result>): Promise<Result> {
     this.#running += 1;
     try {
       return await step();
     } finally {
-      call.running = false;
       this.#running -= 1;
     }
   }
@@ -206,6 +229,10 @@ export class RunCalls {
   #drop(call: HeldCall): void {
     if (this.#held.get(call.position) === call) this.#held.delete(call.position);
   }
+}
+
+function unclassified(position: number): never {
+  throw new Error(`engine: call ${position} is to be carried out and was not classified`);
 }
 
 function asRead(call: ReadCall, bytesMax: number): Classified {

@@ -1,6 +1,6 @@
 /**
- * What `flow.wait` returns: how another run ended, as a value for a script. Used by the runner when the other run had
- * finished before, and by the service when it finishes.
+ * What `flow.wait` answers: whether a run may wait for another, and how that one ended, as a value for a script. Used by the
+ * runner when the other run had finished before, and by the service when it finishes.
  */
 
 import type { RunRow } from "@flowcell/journal";
@@ -32,6 +32,23 @@ export function runOutcome(run: RunRow): CallOutcome {
     const code = error.code === "too_large" ? "result_too_large" : "internal";
     return failure(code, `flow.wait: the result of run ${runId} cannot be sent: ${error.message}`);
   }
+}
+
+/** Why a run may not wait for another, whose flow is null when it is not there; null when it may. */
+export function waitRefusal(
+  runId: string,
+  flow: string | null,
+  waiter: string,
+  granted: readonly string[],
+): CallOutcome | null {
+  if (flow === null) return unknownRun(runId);
+  if (runId === waiter) return failure("conflict", "flow.wait: a run that waits for itself would never end");
+  if (granted.includes(flow)) return null;
+  const shown = JSON.stringify(flow);
+  return failure(
+    "denied",
+    `flow.wait: the run is one of ${shown}; add ${shown} to grants.flows of the manifest`,
+  );
 }
 
 export function unknownRun(runId: string): CallOutcome {

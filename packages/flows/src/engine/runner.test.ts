@@ -1,6 +1,8 @@
 // The runner with a scripted pool and a store in memory: effects, suspension, waits, turns.
+import { flowFunctions } from "@flowcell/host";
 import { encodeValue } from "@flowcell/protocol";
 import { afterEach, describe, expect, test } from "vitest";
+import { runOutcome } from "./run-outcome.js";
 import { Harness, type HarnessOptions, newRun, resultOf, row } from "./testing/harness.js";
 import type { ScriptHost } from "./testing/scripted-pool.js";
 
@@ -246,7 +248,6 @@ describe("a suspended run", () => {
   });
 
   test("waits for another run, whether that finishes before or after", async () => {
-    const { flowFunctions } = await import("@flowcell/host");
     const waits = flowFunctions({ grants: [], startRun: () => Promise.reject(new Error("not asked")) });
     const one = harness({
       functions: waits.filter(({ name }) => name === "flow.wait"),
@@ -271,7 +272,6 @@ describe("a suspended run", () => {
     await one.rest(parent);
     await one.signal(child, "go", 42);
     const finished = await one.end(child);
-    const { runOutcome } = await import("./run-outcome.js");
     one.runner.waitDone(parent, 0, runOutcome(finished));
     expect(resultOf(await one.end(parent))).toEqual({
       status: "completed",
@@ -281,6 +281,23 @@ describe("a suspended run", () => {
     });
     const none = await one.end(await one.start("parent", "run_none"));
     expect(none).toMatchObject({ status: "script_error", reason: "not_found" });
+  });
+
+  test("does not wait for itself, nor for a run of a flow that is not granted", async () => {
+    const waits = flowFunctions({ grants: [], startRun: () => Promise.reject(new Error("not asked")) });
+    const one = harness({
+      functions: waits.filter(({ name }) => name === "flow.wait"),
+      scripts: { parent: (host, child) => host.call("flow.wait", child) },
+    });
+    const other = newRun("parent", { flow: "other" });
+    await one.store.commit({ operations: [{ kind: "createRun", run: other }] });
+    const denied = await one.end(await one.start("parent", other.runId));
+    expect(denied).toMatchObject({ status: "denied", reason: "denied" });
+    expect(denied.errorJson).toContain("grants.flows");
+    const { runId } = newRun("parent");
+    const itself = await one.end(await one.start("parent", runId, { runId }));
+    expect(itself).toMatchObject({ status: "script_error", reason: "conflict" });
+    expect((await one.history(runId)).calls).toMatchObject([{ effect: "wait", wait: null }]);
   });
 
   test("calls go on in the parent while others use the worker, and their outcomes wake it", async () => {

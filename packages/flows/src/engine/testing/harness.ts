@@ -10,7 +10,7 @@ import { createRunner, type RunnerOptions } from "../runner.js";
 import { type Script, ScriptedPool } from "./scripted-pool.js";
 
 export function makeRunnable(script: string, functions: readonly HostFunction[], limits?: Limits): Runnable {
-  const parsed = parseManifest('{"format":1,"id":"watcher"}');
+  const parsed = parseManifest('{"format":1,"id":"watcher","grants":{"flows":["watcher"]}}');
   if (!parsed.ok) throw new Error("the manifest of the tests is wrong");
   return {
     flow: "watcher",
