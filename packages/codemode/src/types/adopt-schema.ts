@@ -38,7 +38,8 @@ type Plain = { readonly [key: string]: unknown };
 type Built = { [key: string]: JsonValue };
 type Path = readonly (string | number)[];
 
-const depthMax = 20;
+/** Both below what compileSchema takes. */
+const depthMax = 46;
 const schemasMax = 1_500;
 const valueDepthMax = 16;
 const warningsMax = 20;
@@ -118,8 +119,7 @@ class Adoption {
       return true;
     }
     this.#schemas++;
-    const depth = path.filter((step) => typeof step === "number" || !keywordNames.includes(step)).length;
-    if (this.#schemas > schemasMax || depth > depthMax || this.#open.has(value)) {
+    if (this.#schemas > schemasMax || path.length > depthMax || this.#open.has(value)) {
       this.problem(
         path,
         this.#open.has(value) ? "holds itself; use $ref" : "is too large or too deep to be read",
