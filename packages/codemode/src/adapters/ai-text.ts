@@ -8,7 +8,7 @@
  */
 
 import type { CallRecord, RunError } from "@flowcell/protocol";
-import type { CodemodeOutput } from "./ai.js";
+import type { CodemodeOutput } from "./ai-tool.js";
 import type { AiModelOutput } from "./ai-types.js";
 import type { JsonView } from "./json-view.js";
 

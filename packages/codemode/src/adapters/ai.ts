@@ -15,18 +15,15 @@
  * Kept true: `execute` never throws for what a script did; its output is JSON, since the SDK stores it.
  */
 
-import type { CallRecord, LogLine, RunError, Status, Usage, WarningData } from "@flowcell/protocol";
-import type { WorkerConfinement } from "@flowcell/sandbox";
 import { type Codemode, createCodemode } from "../codemode.js";
 import type { CodemodeOptions } from "../options.js";
 import { codemodePrompt, type PromptOptions } from "../prompt.js";
-import type { ExecuteResult } from "../result.js";
 import { CodemodeOptionsError } from "../tool-set.js";
-import { modelOutput } from "./ai-text.js";
+import { type ScriptTool, scriptTool } from "./ai-tool.js";
 import { adoptTools } from "./ai-tools.js";
-import type { AiCallOptions, AiInputSchema, AiModelOutput, AiTool } from "./ai-types.js";
-import { type JsonView, jsonView } from "./json-view.js";
+import type { AiCallOptions, AiTool } from "./ai-types.js";
 
+export type { CodemodeInput, CodemodeOutput, PendingView } from "./ai-tool.js";
 export type { AiCallOptions, AiInputSchema, AiModelOutput, AiTool } from "./ai-types.js";
 export type { JsonView } from "./json-view.js";
 
@@ -41,44 +38,8 @@ export interface CodemodeToolOptions extends Omit<CodemodeOptions, "tools"> {
   readonly modelCharsMax?: number;
 }
 
-export interface CodemodeInput {
-  readonly code?: string;
-  /** What a suspended result said. Only for tools that ask for approval. */
-  readonly resume?: string;
-}
-
-export interface PendingView {
-  readonly callId: string;
-  readonly name: string;
-  readonly args: readonly JsonView[];
-}
-
-/** The result object of every run, as JSON. */
-export interface CodemodeOutput {
-  readonly ok: boolean;
-  readonly status: Status;
-  readonly runId: string;
-  readonly value?: JsonView;
-  readonly error?: RunError;
-  readonly logs: readonly LogLine[];
-  readonly logsTruncated: boolean;
-  readonly usage: Usage;
-  readonly calls: readonly CallRecord[];
-  readonly warnings: readonly WarningData[];
-  readonly confinement: WorkerConfinement | null;
-  /** Calls that wait for approval; else empty. */
-  readonly pending: readonly PendingView[];
-  /** For the model to go on with, while calls wait. */
-  readonly resume?: string;
-}
-
 /** A tool of the SDK, and what it runs on. */
-export interface CodemodeTool {
-  readonly description: string;
-  readonly inputSchema: AiInputSchema<CodemodeInput>;
-  readonly needsApproval?: (input: CodemodeInput) => boolean;
-  execute(input: CodemodeInput, options: AiCallOptions): Promise<CodemodeOutput>;
-  toModelOutput(result: { readonly output: CodemodeOutput }): AiModelOutput;
+export interface CodemodeTool extends ScriptTool {
   /** For programs that resume by themselves, and for `close`. */
   readonly codemode: Codemode;
   close(): Promise<void>;
@@ -98,107 +59,35 @@ export async function codemodeTool(options: CodemodeToolOptions): Promise<Codemo
   const outerCalls = new Map<string, AiCallOptions>();
   const adopted = await adoptTools(tools, (runId) => outerCalls.get(runId));
   const codemode = await createCodemode({ ...own, tools: adopted });
+  try {
+    const tool = toolOver(codemode, prompt, modelCharsMax, outerCalls);
+    return {
+      ...tool,
+      codemode,
+      close: () => codemode.close(),
+      [Symbol.asyncDispose]: () => codemode.close(),
+    };
+  } catch (error) {
+    await codemode.close();
+    throw error;
+  }
+}
+
+function toolOver(
+  codemode: Codemode,
+  prompt: PromptOptions,
+  modelCharsMax: number,
+  outerCalls: Map<string, AiCallOptions>,
+): ScriptTool {
   const asks = codemode.tools.tools.some(({ needsApproval }) => needsApproval !== false);
   if (asks) throw new CodemodeOptionsError("tools with needsApproval cannot be given to a script");
-  return {
+  return scriptTool({
     description: codemodePrompt(codemode.tools, { template: usualTemplate(asks), ...prompt }),
-    inputSchema: inputSchema(asks),
-    ...(asks ? { needsApproval: ({ resume }: CodemodeInput) => resume !== undefined } : {}),
-    execute: (input, call) => execute(codemode, outerCalls, input, call),
-    toModelOutput: ({ output }) => modelOutput(output, modelCharsMax),
-    codemode,
-    close: () => codemode.close(),
-    [Symbol.asyncDispose]: () => codemode.close(),
-  };
-}
-
-async function execute(
-  codemode: Codemode,
-  outerCalls: Map<string, AiCallOptions>,
-  input: CodemodeInput,
-  call: AiCallOptions,
-): Promise<CodemodeOutput> {
-  const ids: string[] = [];
-  const options = {
-    ...(call.abortSignal === undefined ? {} : { signal: call.abortSignal }),
-    onRun: (runId: string) => {
-      ids.push(runId);
-      outerCalls.set(runId, call);
-    },
-  };
-  try {
-    return outputOf(await codemode.execute(input.code ?? "", options));
-  } finally {
-    for (const id of ids) outerCalls.delete(id);
-  }
-}
-
-function outputOf(result: ExecuteResult): CodemodeOutput {
-  const { ok, status, runId, logs, logsTruncated, usage, calls, warnings, confinement } = result;
-  const pending = result.pending.map(({ callId, name, args }) => ({
-    callId,
-    name,
-    args: args.map(jsonView),
-  }));
-  const value = result.ok && result.value !== undefined ? { value: jsonView(result.value) } : {};
-  return {
-    ok,
-    status,
-    runId,
-    ...value,
-    ...(result.ok || status === "suspended" ? {} : { error: result.error }),
-    logs,
-    logsTruncated,
-    usage,
-    calls,
-    warnings,
-    confinement,
-    pending,
-  };
-}
-
-function inputSchema(asks: boolean): AiInputSchema<CodemodeInput> {
-  const json = inputJson(asks);
-  return {
-    "~standard": {
-      version: 1,
-      vendor: "flowcell",
-      validate: (value) => checkInput(value, asks),
-      jsonSchema: { input: () => structuredClone(json), output: () => structuredClone(json) },
-    },
-  };
-}
-
-function inputJson(asks: boolean): Record<string, unknown> {
-  const code = {
-    type: "string",
-    description: "The script: the body of an async function, JavaScript or TypeScript.",
-  };
-  if (!asks) return { type: "object", properties: { code }, required: ["code"], additionalProperties: false };
-  const resume = {
-    type: "string",
-    description: "Instead of code: the text that a result asked for, to go on after a person approved.",
-  };
-  return { type: "object", properties: { code, resume }, additionalProperties: false };
-}
-
-type InputVerdict = ReturnType<AiInputSchema<CodemodeInput>["~standard"]["validate"]>;
-
-function checkInput(value: unknown, asks: boolean): InputVerdict {
-  const refuse = (message: string): InputVerdict => ({ issues: [{ message }] });
-  const wanted = asks ? 'either { "code": text } or { "resume": text }' : '{ "code": text }';
-  if (typeof value !== "object" || value === null) return refuse(`the input must be ${wanted}`);
-  const { code, resume, ...rest }: { code?: unknown; resume?: unknown } = value;
-  const [unknown] = Object.keys(rest);
-  if (unknown !== undefined)
-    return refuse(`unknown key ${JSON.stringify(unknown)}: the input must be ${wanted}`);
-  // Models fill in every key that they know of.
-  if (asks && typeof resume === "string" && resume !== "") {
-    return code === undefined || code === ""
-      ? { value: { resume } }
-      : refuse("give code or resume, not both");
-  }
-  return typeof code === "string" ? { value: { code } } : refuse(`the input must be ${wanted}`);
+    modelCharsMax,
+    execute: (code, execution) => codemode.execute(code, execution),
+    resume: undefined,
+    outerCalls,
+  });
 }
 
 function usualTemplate(asks: boolean): string {
