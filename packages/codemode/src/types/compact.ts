@@ -99,11 +99,12 @@ function shortInput(tool: Tool): string {
     ...names.filter((name) => required.includes(name)),
     ...names.filter((name) => !required.includes(name)),
   ];
-  const members = sorted.slice(0, lineMembersMax).map((name) => {
+  const shown = sorted.filter((name) => name.length <= lineTypeCharsMax).slice(0, lineMembersMax);
+  const members = shown.map((name) => {
     const key = /^[A-Za-z_$][A-Za-z0-9_$]*$/.test(name) ? name : schemaType({ const: name });
     return `${key}${required.includes(name) ? "" : "?"}: ${shortType(properties[name], json)}`;
   });
-  if (sorted.length > lineMembersMax) members.push("[more: string]: unknown");
+  if (sorted.length > shown.length) members.push("[more: string]: unknown");
   return `{ ${members.join("; ")} }`;
 }
 
