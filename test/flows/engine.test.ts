@@ -10,7 +10,8 @@ import { createPool, type Pool } from "@flowcell/pool";
 import { encodeValue, limitCeilings, parseLimits, profileLimits } from "@flowcell/protocol";
 import { defaultPolicy, preparePlan, type WorkerConfinement } from "@flowcell/sandbox";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { type Cut, cuttingStore } from "../../packages/flows/src/engine/testing/cutting-store.js";
+import type { Runnable } from "../../packages/flows/src/ports.js";
+import { type Cut, cuttingStore } from "../../packages/flows/src/testing/cutting-store.js";
 import {
   freeFunctions,
   Harness,
@@ -19,9 +20,8 @@ import {
   newRun,
   resultOf,
   row,
-} from "../../packages/flows/src/engine/testing/harness.js";
-import { referenceResult, World } from "../../packages/flows/src/engine/testing/world.js";
-import type { Runnable } from "../../packages/flows/src/ports.js";
+} from "../../packages/flows/src/testing/engine-harness.js";
+import { referenceResult, World } from "../../packages/flows/src/testing/world.js";
 import { childrenOf } from "../parent/processes.js";
 
 const folder = mkdtempSync(join(tmpdir(), "flowcell-engine-"));
@@ -354,7 +354,7 @@ describe("in real workers", () => {
       });
     });
     const lab = new Laboratory(await runnableOf("return await host.slow()", [slow]), store);
-    const runId = await lab.start(undefined, { deadlineMs: 500 });
+    const runId = await lab.start(undefined, { deadlineMs: 4000 });
     await lab.harness.until(() => begun > 0);
     expect(lab.harness.runner.cancel(runId, "ada", "caller")).toBe(true);
     expect(await lab.harness.end(runId)).toMatchObject({ status: "cancelled", cancelRequestedBy: "ada" });
@@ -362,10 +362,10 @@ describe("in real workers", () => {
   });
 
   test("the deadline counts the time that a run is not suspended", async () => {
-    const lab = new Laboratory(await runnableOf("await host.sleep(400); return 1"), store, {
+    const lab = new Laboratory(await runnableOf("await host.sleep(4000); return 1"), store, {
       suspendAfterMs: 0,
     });
-    expect(await lab.result(await lab.start(undefined, { deadlineMs: 350 }))).toBe(1);
+    expect(await lab.result(await lab.start(undefined, { deadlineMs: 3500 }))).toBe(1);
     const slow = row("slow", "read", () => new Promise(() => undefined));
     const late = new Laboratory(await runnableOf("return await host.slow()", [slow]), store);
     const run = await late.harness.end(await late.start(undefined, { deadlineMs: 200 }));

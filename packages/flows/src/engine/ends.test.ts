@@ -4,8 +4,15 @@ import { MemoryStore, type Store, StoreFailure, type Unit } from "@flowcell/jour
 import { encodeValue } from "@flowcell/protocol";
 import { afterEach, describe, expect, test } from "vitest";
 import type { Gate } from "../ports.js";
-import { Harness, type HarnessOptions, makeRunnable, newRun, resultOf, row } from "./testing/harness.js";
-import type { ScriptHost } from "./testing/scripted-pool.js";
+import {
+  Harness,
+  type HarnessOptions,
+  makeRunnable,
+  newRun,
+  resultOf,
+  row,
+} from "../testing/engine-harness.js";
+import type { ScriptHost } from "../testing/scripted-pool.js";
 
 const made: Harness[] = [];
 
@@ -45,7 +52,7 @@ describe("cancelling", () => {
       ],
       scripts: { blocked },
     });
-    const runId = await one.start("blocked", undefined, { deadlineMs: 300 });
+    const runId = await one.start("blocked", undefined, { deadlineMs: 3000 });
     await one.until(() => begun === 1);
     expect(one.runner.cancel(runId, "ada", "caller")).toBe(true);
     const run = await one.end(runId);
@@ -146,7 +153,7 @@ describe("the end of the script", () => {
       ],
       scripts: { slow: (host) => host.call("slow") },
     });
-    const runId = await one.start("slow", undefined, { deadlineMs: 150 });
+    const runId = await one.start("slow", undefined, { deadlineMs: 2500 });
     const run = await one.end(runId);
     expect(run).toMatchObject({ status: "timed_out", reason: "deadline" });
     const { deliveries } = await one.history(runId);

@@ -2,9 +2,9 @@
 import { MemoryStore, type RunRow } from "@flowcell/journal";
 import { encodeValue } from "@flowcell/protocol";
 import { describe, expect, test } from "vitest";
-import { type Cut, cuttingStore } from "./testing/cutting-store.js";
-import { Harness, newRun, resultOf, row } from "./testing/harness.js";
-import { reference, referenceResult, World } from "./testing/world.js";
+import { type Cut, cuttingStore } from "../testing/cutting-store.js";
+import { Harness, newRun, resultOf, row } from "../testing/engine-harness.js";
+import { reference, referenceResult, World } from "../testing/world.js";
 
 const scripts = { reference };
 

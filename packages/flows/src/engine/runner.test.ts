@@ -2,9 +2,9 @@
 import { flowFunctions } from "@flowcell/host";
 import { encodeValue } from "@flowcell/protocol";
 import { afterEach, describe, expect, test } from "vitest";
+import { Harness, type HarnessOptions, newRun, resultOf, row } from "../testing/engine-harness.js";
+import type { ScriptHost } from "../testing/scripted-pool.js";
 import { runOutcome } from "./run-outcome.js";
-import { Harness, type HarnessOptions, newRun, resultOf, row } from "./testing/harness.js";
-import type { ScriptHost } from "./testing/scripted-pool.js";
 
 const made: Harness[] = [];
 

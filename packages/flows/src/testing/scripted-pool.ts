@@ -5,7 +5,7 @@
  */
 
 import { decodeValue, encodeValue, HostError } from "@flowcell/protocol";
-import type { CellActivation, CellPool, CellRequest, CellResult } from "../../ports.js";
+import type { CellActivation, CellPool, CellRequest, CellResult } from "../ports.js";
 
 export interface ScriptHost {
   call(name: string, ...args: unknown[]): ScriptCall;

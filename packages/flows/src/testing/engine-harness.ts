@@ -5,8 +5,8 @@ import { builtIns, defineHostFunction, type HostFunction, kvFunctions, runFuncti
 import { MemoryStore, type NewRun, type RunHistory, type RunRow, type Store } from "@flowcell/journal";
 import { parseManifest } from "@flowcell/manifest";
 import { decodeValue, encodeValue, type Limits, profileLimits } from "@flowcell/protocol";
-import type { CellPool, Gate, Runnable, Runner, RunnerHooks } from "../../ports.js";
-import { createRunner, type RunnerOptions } from "../runner.js";
+import { createRunner, type RunnerOptions } from "../engine/runner.js";
+import type { CellPool, Gate, Runnable, Runner, RunnerHooks } from "../ports.js";
 import { type Script, ScriptedPool } from "./scripted-pool.js";
 
 export function makeRunnable(script: string, functions: readonly HostFunction[], limits?: Limits): Runnable {

@@ -5,7 +5,7 @@
 
 import type { HostFunction } from "@flowcell/host";
 import { HostError } from "@flowcell/host";
-import { row } from "./harness.js";
+import { row } from "./engine-harness.js";
 import type { ScriptHost } from "./scripted-pool.js";
 
 export class World {
