@@ -20,6 +20,7 @@ export { defaultMethods, evaluateNet, type NetDecision, type NetTarget } from ".
 export { type ManifestResult, manifestJson, type ParseManifestOptions, parseManifest } from "./parse.js";
 export { type Finding, formatManifestProblem, type ManifestProblem, pathText } from "./problem.js";
 export type { JsonSchema, JsonSchemaObject } from "./schema-check.js";
+export { formatNames } from "./schema-formats.js";
 export { keywordNames } from "./schema-keywords.js";
 export {
   type SchemaTypeParts,

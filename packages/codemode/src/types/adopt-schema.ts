@@ -14,6 +14,7 @@
 import {
   compileSchema,
   type Finding,
+  formatNames,
   type JsonSchema,
   type JsonValue,
   keywordNames,
@@ -59,14 +60,10 @@ const readElsewhere: ReadonlySet<string> = new Set(
 );
 /** Annotations of other programs that look like a slip of the pen. */
 const otherAnnotations: ReadonlySet<string> = new Set(
-  "example enumNames enumDescriptions optional order xml externalDocs errorMessage markdownDescription label name".split(
+  "example enumNames enumDescriptions optional order xml externalDocs errorMessage markdownDescription label name tsType note comment comments in".split(
     " ",
   ),
 );
-const checkedFormats: ReadonlySet<string> = new Set(
-  "date time date-time duration email hostname ipv4 ipv6 uri uuid password".split(" "),
-);
-
 /** @throws SchemaProblem; for a server's schema only when it is none at all. */
 export function adoptSchema(given: unknown, reading: Reading): AdoptedSchema {
   if (typeof given !== "boolean" && !isPlain(given))
@@ -150,7 +147,7 @@ class Adoption {
     this.#members(built, schema, path);
     this.#bounds(built, schema, path);
     if (typeof schema["format"] === "string") {
-      const isChecked = this.#reading === "own" && checkedFormats.has(schema["format"]);
+      const isChecked = this.#reading === "own" && formatNames.includes(schema["format"]);
       built[isChecked ? "format" : "x-format"] = schema["format"];
     }
     if (built["if"] === undefined) for (const keyword of ["then", "else"]) delete built[keyword];

@@ -7,6 +7,7 @@
  */
 
 import {
+  type CompiledSchema,
   compileSchema,
   docComment,
   type JsonSchema,
@@ -14,7 +15,7 @@ import {
   schemaTypeParts,
 } from "@flowcell/manifest";
 import type { Tool, ToolSchema } from "../tools.js";
-import { adoptSchema, isPlain } from "./adopt-schema.js";
+import { adoptSchema, isPlain, SchemaProblem } from "./adopt-schema.js";
 
 /** Of one tool's types; what is longer is told as unknown. A model has no use for more. */
 const typeCharsMax = 24_000;
@@ -32,12 +33,12 @@ export interface ToolType {
 /** `taken` holds the names of types of the tool's namespace; those declared are added. */
 export function toolType(tool: Tool, taken: Set<string>): ToolType {
   const name = pascalCase(tool.name);
-  const input = tool.input === null ? undefined : typeOf(tool.input, `${name}Input`, taken);
+  const input = tool.input === null ? nothingKnown : typeOf(tool.input, `${name}Input`, taken);
   const output = tool.output === null ? nothingKnown : typeOf(tool.output, `${name}Output`, taken);
   return {
-    parameters: input === undefined ? "(...args: unknown[])" : inputParameters(tool.input, input.type),
+    parameters: tool.input === null ? "(...args: unknown[])" : inputParameters(tool.input, input.type),
     result: output.type,
-    declarations: [input?.declarations ?? "", output.declarations].filter((each) => each !== ""),
+    declarations: [input.declarations, output.declarations].filter((each) => each !== ""),
   };
 }
 
@@ -67,29 +68,49 @@ function typeOf(schema: ToolSchema, name: string, taken: Set<string>): SchemaTyp
   return parts;
 }
 
+interface Printable {
+  readonly json: JsonSchema;
+  /** The same question that the check of an input asks when there is none. */
+  readonly acceptsNothing: boolean;
+}
+
+/** Types, lines and the search's index all ask for the same schema. */
+const printables = new WeakMap<ToolSchema, { readonly known: Printable | undefined }>();
+
 /** A schema that can be printed; undefined when there is nothing to print. */
 export function jsonOf(schema: ToolSchema): JsonSchema | undefined {
-  const { json } = schema;
-  if (json === null) return undefined;
+  return printable(schema)?.json;
+}
+
+function printable(schema: ToolSchema): Printable | undefined {
+  const found = printables.get(schema);
+  if (found !== undefined) return found.known;
+  const known = schema.json === null ? undefined : readJson(schema.json);
+  printables.set(schema, { known });
+  return known;
+}
+
+function readJson(given: unknown): Printable | undefined {
   // Schemas of schema.ts are adopted already; others come from programs.
-  if (compileSchema(json).ok) return json as JsonSchema; // just compiled as one
+  const first = compileSchema(given);
+  if (first.ok) return printableOf(first.compiled);
   try {
-    return adoptSchema(json, "server").schema;
-  } catch {
-    return undefined;
+    const adopted = compileSchema(adoptSchema(given, "server").schema);
+    return adopted.ok ? printableOf(adopted.compiled) : undefined;
+  } catch (error) {
+    if (error instanceof SchemaProblem) return undefined;
+    throw error;
   }
 }
 
-function inputParameters(schema: ToolSchema | null, type: string): string {
-  const json = schema === null ? undefined : jsonOf(schema);
-  if (json === undefined || !acceptsNothing(json)) return `(input: ${type})`;
-  return hasNoMembers(json) ? "()" : `(input?: ${type})`;
+function printableOf({ schema, check }: CompiledSchema): Printable {
+  return { json: schema, acceptsNothing: check({}).ok };
 }
 
-/** The same question that the check of an input asks when there is none. */
-function acceptsNothing(json: JsonSchema): boolean {
-  const result = compileSchema(json);
-  return result.ok && result.compiled.check({}).ok;
+function inputParameters(schema: ToolSchema, type: string): string {
+  const known = printable(schema);
+  if (known === undefined || !known.acceptsNothing) return `(input: ${type})`;
+  return hasNoMembers(known.json) ? "()" : `(input?: ${type})`;
 }
 
 function hasNoMembers(json: JsonSchema): boolean {
