@@ -93,12 +93,12 @@ function begin(run: Run): void {
     close(run, { status: "cancelled", reason: "caller", ...error, by }, "");
     return;
   }
+  lookForSignals(run);
   if (run.needsReconcile) {
     run.phase = "suspended";
     if (row.status !== "needs_reconcile") park(run);
     return;
   }
-  lookForSignals(run);
   if (row.state === "suspended" && row.reason === "waiting" && !somethingCame(run)) {
     run.phase = "suspended";
     return;

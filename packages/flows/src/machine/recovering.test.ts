@@ -200,6 +200,14 @@ describe("a run that needs an operator", () => {
     expect(driver.send({ kind: "reconcile", position: 1, decision: { kind: "not_applied" } })).toEqual([]);
   });
 
+  test("takes a signal that came before it was taken up only when the operator has spoken", () => {
+    const wait = { kind: "signal", name: "s", timeoutMs: null } as const;
+    const driver = asked(callRow(0, "once", unknown), callRow(1, "wait", { wait }));
+    expect(driver.send({ kind: "reconcile", position: 0, decision: { kind: "not_applied" } })).toEqual([
+      "commit known 0; #0 1=signal s; run pending",
+    ]);
+  });
+
   test("is suspended as such when the process was killed before that was stored", () => {
     const driver = new Driver(history({ state: "running" }, [callRow(0, "once", unknown)]));
     expect(driver.start()).toEqual(["commit run suspended needs_reconcile/outcome_unknown"]);
@@ -215,6 +223,17 @@ describe("a run that needs an operator", () => {
     driver.settle();
     expect(driver.ended("needs_reconcile")).toEqual(["commit run pending"]);
     expect(driver.ack()).toEqual(["wake"]);
+  });
+
+  test("begins no activation while that is on its way to the store", () => {
+    const { driver } = recovered("once");
+    driver.is(0, once);
+    driver.ended("worker_lost");
+    driver.settle();
+    driver.at(1_000).send({ kind: "recovered", position: 0, recovery: { state: "unknown" } });
+    expect(driver.pending?.operations.map(({ kind }) => kind)).toEqual(["unknown", "run"]);
+    expect(driver.send({ kind: "go" })).toEqual([]);
+    expect(driver.settle()).toEqual(["rest suspended"]);
   });
 
   test("records calls that go on in this process", () => {

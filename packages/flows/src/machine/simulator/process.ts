@@ -51,6 +51,12 @@ export class Process {
   /** Deliveries and calls that the machine knows to be recorded. */
   #known: number;
   readonly #calls: Set<number>;
+  /** Why nothing new may begin. */
+  #over: "the end" | "a revocation" | "a divergence" | null = null;
+  /** Its worker is being ended. */
+  #stopping = false;
+  /** Calls that the script cancelled. */
+  readonly #gaveUp = new Set<number>();
   #alarms = 0;
   #wakes = 0;
   /** The unit on its way to the store, or back. */
@@ -69,6 +75,7 @@ export class Process {
 
   async feed(event: RunEvent): Promise<readonly RunCommand[]> {
     if (!this.alive || (this.robbed && event.kind !== "fenced")) return [];
+    this.#note(event);
     const { fault, machine, owner } = this.#options;
     const { record, now, tell } = this.#stage;
     const heard = fault?.event === undefined ? event : fault.event(event, { record });
@@ -77,6 +84,26 @@ export class Process {
     const commands = machine.handle(heard, now);
     await this.#carryOut(commands);
     return commands;
+  }
+
+  /** What ends the script, or takes a call back: nothing begins after it. */
+  #note(event: RunEvent): void {
+    switch (event.kind) {
+      case "callCancelled":
+        this.#gaveUp.add(event.position);
+        return;
+      case "ended":
+        // One that crosses the end of its worker is not heeded: the script will end so again.
+        if (!this.#stopping && isOwnEnd(event)) this.#over ??= "the end";
+        return;
+      case "cancel":
+        this.#over = event.reason === "revoked" ? "a revocation" : (this.#over ?? "the end");
+        return;
+      case "refused":
+        this.#over ??= "a revocation";
+        return;
+      default:
+    }
   }
 
   /** In a while, if the process is there then. */
@@ -128,6 +155,9 @@ export class Process {
       }
       case "endWorker":
         if (!this.#fenced) this.#cell();
+        if (command.status === "replay_diverged" || command.status === "engine_mismatch")
+          this.#over ??= "a divergence";
+        this.#stopping = true;
         this.cell?.kill(activationEnd(command.status, command.reason));
         return;
       case "classify":
@@ -173,6 +203,7 @@ export class Process {
 
   #activate(clock: number): void {
     if (this.cell !== null) throw new Broken("a run has two workers");
+    this.#stopping = false;
     const stage = this.#stage;
     const { program, guestSeed, inFlight, drifts, crashes } = stage.story;
     this.cell = new Cell({
@@ -237,7 +268,7 @@ export class Process {
 
   #dispatch({ position, idempotencyKey }: CommandOf<"dispatch">): void {
     const stage = this.#stage;
-    stage.checkIntent(position);
+    this.#checkBegin(position, stage.checkIntent(position));
     if (this.work.has(position)) throw new Broken(`call ${position} was begun while it was under way`);
     const work = stage.world.begin(position, stage.nameOf(position), idempotencyKey);
     this.work.set(position, work);
@@ -251,6 +282,14 @@ export class Process {
       this.work.delete(position);
       await this.#answer(work);
     });
+  }
+
+  /** `attempts`: of an effect; the first begins something new. */
+  #checkBegin(position: number, attempts: number): void {
+    if (attempts === 1 && (this.#over !== null || this.#gaveUp.has(position)))
+      throw new Broken(`call ${position} was begun after ${this.#over ?? "the script cancelled it"}`);
+    if (attempts > 1 && (this.#over === "a divergence" || this.#over === "a revocation"))
+      throw new Broken(`call ${position} was begun again after ${this.#over}`);
   }
 
   /** The outcome comes, and sometimes comes again. */
@@ -350,6 +389,10 @@ export class Process {
       throw new Broken(`the machine rests, ${state}, and the run is ${record.state}`);
     if (state === "suspended" && random.percent(50)) this.#options.holder.letGo(this);
   }
+}
+
+function isOwnEnd({ end: { status } }: RunEvent & { readonly kind: "ended" }): boolean {
+  return status === "completed" || status === "script_error";
 }
 
 function checkFenced(command: RunCommand): void {

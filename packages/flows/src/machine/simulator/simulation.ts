@@ -8,11 +8,12 @@
  *   S  no effect is begun before its intent is stored, and once for each recorded attempt
  *   S  what is sent to a worker was committed before, in its order, without gaps, as it was recorded
  *   S  a replay begins nothing new until everything recorded was sent and made
+ *   S  what the script had not begun when it ended, or gave up before, is not begun; after a divergence nothing is
  *   S  the store refuses no unit but for the fence: orders, states and outcomes follow its rules
  *   S  a process that lost the run has nothing committed, and says nothing more than to stop
  *   S  a run has at most one worker; a suspended or finished one has none
  *   S  a finished run never changes; no signal is taken twice
- *   S  a call is marked unknown only if it was begun before a crash and could not be proven
+ *   S  a call is marked unknown only if it was begun before a crash and could not be proven, and once for each crash
  *   S  an outcome that contradicts a recorded one is quarantined
  *   E  what took effect is on record as what it was, or as unknown; what did not is not on record as done
  *   E  every effect that was begun has an outcome
@@ -60,7 +61,10 @@ class Simulation implements Holder {
     const { story, queue, random, store } = stage;
     await store.commit({ operations: [{ kind: "createRun", run: stage.newRun() }] });
     this.#adoptLater(0);
-    new Operator(stage, (event) => this.#toHolder(event)).begin();
+    new Operator(stage, {
+      give: (event) => this.#toHolder(event),
+      tell: (event) => this.#tell(event),
+    }).begin();
     for (let next = queue.take(); next !== undefined; next = queue.take()) {
       story.steps += 1;
       if (story.steps > stepsMost) throw new Broken("the run does not end");
@@ -136,7 +140,18 @@ class Simulation implements Holder {
     }
     const now = event();
     if (now?.kind === "cancel") stage.story.cancelled = true;
-    if (now !== null) process.feedLater(stage.random.below(3), now);
+    if (now === null) return;
+    // It may have let go of the run by then.
+    stage.later(stage.random.below(3), () => (process.alive ? process.feed(now) : this.#toHolder(() => now)));
+  }
+
+  /** Lets the process that holds the run know; if there is none, the next one has to find out for itself. */
+  #tell(event: RunEvent): void {
+    const stage = this.#stage;
+    if (stage.over) return;
+    const process = this.#process;
+    if (process === null) this.#adoptLater(stage.random.below(5));
+    else stage.later(stage.random.below(3), () => (process.alive ? process.feed(event) : this.#tell(event)));
   }
 
   /** The process dies, with its worker. What it had under way has happened or has not. */

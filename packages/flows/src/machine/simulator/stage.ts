@@ -51,6 +51,7 @@ export class Stage {
   over = false;
   readonly #names = new Map<number, CallName>();
   readonly #begun = new Map<number, number>();
+  readonly #unknowns = new Map<number, number>();
 
   constructor(seed: number, tell: ((line: string) => void) | null) {
     const random = new Random(seed);
@@ -118,14 +119,15 @@ export class Stage {
     return name;
   }
 
-  /** An effect is about to begin: its intent is stored, and one for each time. */
-  checkIntent(position: number): void {
-    if (!isEffect(this.nameOf(position))) return;
+  /** An effect is about to begin: its intent is stored, and one for each time. How many there are; 0 for what is no effect. */
+  checkIntent(position: number): number {
+    if (!isEffect(this.nameOf(position))) return 0;
     const attempts = this.record.calls.get(position)?.attempts ?? 0;
     const times = (this.#begun.get(position) ?? 0) + 1;
     this.#begun.set(position, times);
     if (times > attempts)
       throw new Broken(`call ${position} was begun ${times} times, with ${attempts} intents stored`);
+    return attempts;
   }
 
   checkDeed(position: number): void {
@@ -153,6 +155,10 @@ export class Stage {
     const name = this.nameOf(position);
     const attempts = this.record.calls.get(position)?.attempts ?? 0;
     this.story.unknowns += 1;
+    const times = (this.#unknowns.get(position) ?? 0) + 1;
+    this.#unknowns.set(position, times);
+    if (times > this.story.crashes)
+      throw new Broken(`an operator is asked ${times} times about call ${position}`);
     if (this.story.crashes === 0 || (name !== "once" && name !== "proven") || attempts === 0)
       throw new Broken(`call ${position} is said to be unknown, and is not`);
   }
