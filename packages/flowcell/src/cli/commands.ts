@@ -28,6 +28,9 @@ export interface CommandRow {
 const limitsHelp =
   "cpuMs, wallMs, heapBytes, stackBytes, hostCalls, inFlight, outputBytes, resultBytes, inputBytes, valueBytes, bodyBytes, sourceBytes";
 
+/** With its quotes: nothing here imports it. */
+const testLibrary = '"flowcell:test"';
+
 const json: OptionRow = { flags: "--json", doc: "print exactly one JSON object on standard output" };
 const data: OptionRow = {
   flags: "--data <DIR>",
@@ -188,7 +191,7 @@ export const commands: readonly CommandRow[] = [
     summary: "run a flow's own *.test.ts files, inside a confined worker",
     description:
       "Runs every *.test.ts and *.test.js of a flow's folder in a confined worker, in virtual time. A test imports\n" +
-      '  import { test, expect, fakeHost, replay } from "flowcell:test";\n' +
+      `  import { test, expect, fakeHost, replay } from ${testLibrary};\n` +
       "Exit code 1 when a test fails or a file cannot be loaded.",
     options: [{ flags: "--only <TEXT>", doc: "only tests whose name holds this text" }, json],
     examples: ["flowcell test examples/flows/price-watch"],

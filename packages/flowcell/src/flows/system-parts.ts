@@ -2,10 +2,10 @@
 
 import { createFlowService } from "@flowcell/flows";
 import { openSqliteStore } from "@flowcell/journal";
-import { packageFolder } from "../../assets.js";
-import type { OwnerParts } from "../../owner/open.js";
-import { engineFingerprint, LazyPool } from "../../owner/worker-pool.js";
-import type { Streams } from "../typed.js";
+import { packageFolder } from "../assets.js";
+import type { Streams } from "../cli/typed.js";
+import type { OwnerParts } from "../owner/open.js";
+import { engineFingerprint, LazyPool } from "../owner/worker-pool.js";
 
 export function systemParts(streams: Streams): OwnerParts {
   return {

@@ -1,7 +1,7 @@
 /** `flowcell reconcile RUN [POSITION]`: what somebody found out about a call whose outcome is unknown. */
 
 import { OperationError, type RunReport } from "@flowcell/flows";
-import { UsageError } from "../usage.js";
+import { UsageError } from "../cli/usage.js";
 import type { Context } from "./context.js";
 import { drive } from "./drive.js";
 import { printChange } from "./run-changes.js";

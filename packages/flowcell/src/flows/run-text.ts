@@ -8,8 +8,8 @@
 import { printable } from "@flowcell/bundle";
 import type { CallReport, PendingReport, RunErrorData, RunReport } from "@flowcell/flows";
 import { outcomeTable } from "@flowcell/protocol";
-import { taggedJson } from "../../tagged-json.js";
-import { bytesText, logText, msText, safeLines, valueText } from "../human.js";
+import { bytesText, logText, msText, safeLines, valueText } from "../cli/human.js";
+import { taggedJson } from "../tagged-json.js";
 import type { Context } from "./context.js";
 import { block, plural, table, timeText } from "./tables.js";
 
@@ -119,14 +119,24 @@ function unknownLines(runId: string, calls: readonly CallReport[]): readonly str
   ];
 }
 
-/** The layers that were live for the worker, as the sandbox wrote them down. */
 function layersOf(confinement: unknown): string {
-  if (typeof confinement !== "object" || confinement === null || !("layers" in confinement)) return "";
-  if (!Array.isArray(confinement.layers)) return "";
-  const names = confinement.layers.flatMap((one: unknown) =>
-    typeof one === "object" && one !== null && "layer" in one ? [String(one.layer)] : [],
-  );
-  return names.length === 0 ? "" : ` · confined by ${names.map(printable).join(", ")}`;
+  const names = liveLayers(confinement).map(({ layer }) => layer);
+  return names.length === 0 ? "" : ` · confined by ${names.join(", ")}`;
+}
+
+function layerLines(confinement: unknown): readonly string[] {
+  return liveLayers(confinement).map(({ layer, detail }) => `${layer}: ${detail}`);
+}
+
+/** The layers that were live for the worker, as the sandbox wrote them down and the journal kept them. */
+function liveLayers(confinement: unknown): readonly { readonly layer: string; readonly detail: string }[] {
+  if (typeof confinement !== "object" || confinement === null || !("layers" in confinement)) return [];
+  if (!Array.isArray(confinement.layers)) return [];
+  return confinement.layers.flatMap((one: unknown) => {
+    if (typeof one !== "object" || one === null || !("layer" in one)) return [];
+    const detail = "detail" in one ? printable(String(one.detail)) : "";
+    return [{ layer: printable(String(one.layer)), detail }];
+  });
 }
 
 /** Everything about one run. */
@@ -148,6 +158,7 @@ export function detailText(report: RunReport): string {
     `started by ${triggerText(trigger)}${attempt > 1 ? `, attempt ${attempt}` : ""}, ${plural(activations, "activation")}`,
     `created ${timeText(createdAt)}, started ${timeText(startedAt)}, finished ${timeText(finishedAt)}`,
     ...block("calls:", calls.length === 0 ? [] : table(heading, calls).split("\n")),
+    ...block("confined by, in its last worker:", layerLines(report.confinement)),
   ];
   return `${lines.join("\n")}\n`;
 }

@@ -27,17 +27,20 @@ import {
   profileLimits,
 } from "@flowcell/protocol";
 import { defaultPolicy, formatBlocker, preparePlan } from "@flowcell/sandbox";
-import { asset } from "../../assets.js";
-import { ceilings } from "../../owner/open.js";
-import { assembleResult, type RunResult } from "../../result.js";
-import { failureText, logText, safeLines } from "../human.js";
-import { UsageError } from "../usage.js";
+import { asset } from "../assets.js";
+import { failureText, logText, safeLines } from "../cli/human.js";
+import { UsageError } from "../cli/usage.js";
+import { ceilings } from "../owner/open.js";
+import { assembleResult, type RunResult } from "../result.js";
 import type { Context } from "./context.js";
 import { testFiles } from "./flow-types.js";
 import { ReplayBench } from "./replay-bench.js";
 import { plural } from "./tables.js";
 
 const MiB = 1024 * 1024;
+
+/** The module that tests import. */
+const specifier = "flowcell:test";
 
 /** For a whole file of tests. */
 const limits: Limits = Object.freeze({
@@ -76,7 +79,7 @@ export async function testFlow(context: Context): Promise<number> {
   if (files.length === 0) {
     throw new UsageError(
       "request",
-      `${folder}: there is no test; name one flow.test.ts and import { test, expect } from "flowcell:test"`,
+      `${folder}: there is no test; name one flow.test.ts and import { test, expect } from ${JSON.stringify(specifier)}`,
     );
   }
   const { heapBytes, cpuMs } = limits;
@@ -109,7 +112,7 @@ interface Place {
 }
 
 async function runFile(place: Place, file: string): Promise<FileOutcome> {
-  const library = { specifier: "flowcell:test", text: readFileSync(asset("guest/flowcell-test.ts"), "utf8") };
+  const library = { specifier, text: readFileSync(asset("guest/flowcell-test.ts"), "utf8") };
   const bundled = await bundleFlowTest(place.folder, file, { sourceBytes: limits.sourceBytes, library });
   if (!bundled.ok) return { file, tests: [], failure: bundleText(bundled.failure) };
   const { script } = bundled;

@@ -20,8 +20,8 @@ import { tmpdir } from "node:os";
 import { delimiter, dirname, isAbsolute, join, relative, sep } from "node:path";
 import { type FlowFolder, flowLimits, grantedFunctions } from "@flowcell/flows";
 import { flowTsconfig, hostTypes, mountsOf } from "@flowcell/manifest";
-import { asset } from "../../assets.js";
-import { ceilings } from "../../owner/open.js";
+import { asset } from "../assets.js";
+import { ceilings } from "../owner/open.js";
 
 export const testTypesName = "flowcell-test.d.ts";
 export const hostTypesName = "host.d.ts";

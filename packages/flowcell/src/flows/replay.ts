@@ -1,8 +1,8 @@
 /** `flowcell replay RUN`: does the stored version still do what the journal says? */
 
 import { outcomeTable } from "@flowcell/protocol";
-import { taggedJson } from "../../tagged-json.js";
-import { safeLines, valueText } from "../human.js";
+import { safeLines, valueText } from "../cli/human.js";
+import { taggedJson } from "../tagged-json.js";
 import type { Context } from "./context.js";
 import { plural } from "./tables.js";
 

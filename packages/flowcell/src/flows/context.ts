@@ -3,11 +3,11 @@
 import { userInfo } from "node:os";
 import type { FlowService } from "@flowcell/flows";
 import { limitCeilings } from "@flowcell/protocol";
-import { type Connection, connect } from "../../owner/connect.js";
-import { type DataFolder, dataFolderPath, openDataFolder } from "../../owner/data-folder.js";
-import type { Drives, OwnerParts } from "../../owner/open.js";
-import { readInput } from "../input.js";
-import type { Streams, Typed } from "../typed.js";
+import { readInput } from "../cli/input.js";
+import type { Streams, Typed } from "../cli/typed.js";
+import { type Connection, connect } from "../owner/connect.js";
+import { type DataFolder, dataFolderPath, openDataFolder } from "../owner/data-folder.js";
+import type { Drives, OwnerParts } from "../owner/open.js";
 
 export class Context {
   readonly typed: Typed;

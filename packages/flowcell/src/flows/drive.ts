@@ -7,10 +7,10 @@
  */
 
 import type { FlowService, RunReport } from "@flowcell/flows";
-import { type Connection, connect } from "../../owner/connect.js";
-import type { DataFolder } from "../../owner/data-folder.js";
-import { OwnerLost } from "../../owner/failures.js";
-import type { Drives } from "../../owner/open.js";
+import { type Connection, connect } from "../owner/connect.js";
+import type { DataFolder } from "../owner/data-folder.js";
+import { OwnerLost } from "../owner/failures.js";
+import type { Drives } from "../owner/open.js";
 import type { Context } from "./context.js";
 
 export interface Driving {

@@ -5,15 +5,15 @@
 
 import { isDeepStrictEqual } from "node:util";
 import { type FlowService, OperationError, type VersionReport } from "@flowcell/flows";
+import { UsageError } from "../cli/usage.js";
 import {
   hasOptions,
   readSettings,
   type SettingOptions,
   withOptions,
   writeSettings,
-} from "../../owner/settings.js";
-import { connectOwner } from "../../owner/socket-client.js";
-import { UsageError } from "../usage.js";
+} from "../owner/settings.js";
+import { connectOwner } from "../owner/socket-client.js";
 import type { Context } from "./context.js";
 import { drive } from "./drive.js";
 import { printChange } from "./run-changes.js";

@@ -1,7 +1,7 @@
 /** `flowcell drain`: asks a running service to finish what it does. */
 
 import { OperationError } from "@flowcell/flows";
-import { connectOwner } from "../../owner/socket-client.js";
+import { connectOwner } from "../owner/socket-client.js";
 import type { Context } from "./context.js";
 
 export const patienceMsUsual = 30_000;

@@ -1,8 +1,8 @@
 /** `flowcell check PATH`: what is wrong with a flow's folder, before anybody installs it. Nothing of it is run. */
 
 import { type FlowFolder, OperationError, readFlowFolder } from "@flowcell/flows";
-import { ceilings } from "../../owner/open.js";
-import { safeLines } from "../human.js";
+import { safeLines } from "../cli/human.js";
+import { ceilings } from "../owner/open.js";
 import type { Context } from "./context.js";
 import { checkTypes, type TypeProblem } from "./flow-types.js";
 import { short } from "./tables.js";

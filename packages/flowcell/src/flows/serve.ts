@@ -5,9 +5,9 @@
 
 import { StoreHeld } from "@flowcell/journal";
 import { outcomeTable } from "@flowcell/protocol";
-import { tell } from "../../owner/failures.js";
-import { openOwner } from "../../owner/open.js";
-import { hasOptions, readSettings, withOptions, writeSettings } from "../../owner/settings.js";
+import { tell } from "../owner/failures.js";
+import { openOwner } from "../owner/open.js";
+import { hasOptions, readSettings, withOptions, writeSettings } from "../owner/settings.js";
 import type { Context } from "./context.js";
 import { settingOptions } from "./decide.js";
 import { patienceMsMax, patienceMsUsual } from "./drain.js";

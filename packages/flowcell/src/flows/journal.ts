@@ -4,10 +4,10 @@ import { writeFileSync } from "node:fs";
 import { inspect } from "node:util";
 import { type CallRow, type Delivery, exportRun, type RunHistory } from "@flowcell/journal";
 import { decodeValue, type EncodedValue } from "@flowcell/protocol";
-import { errorCode } from "../../owner/data-folder.js";
-import { taggedJson } from "../../tagged-json.js";
-import { bytesText } from "../human.js";
-import { UsageError } from "../usage.js";
+import { bytesText } from "../cli/human.js";
+import { UsageError } from "../cli/usage.js";
+import { errorCode } from "../owner/data-folder.js";
+import { taggedJson } from "../tagged-json.js";
 import type { Context } from "./context.js";
 import { block, table } from "./tables.js";
 

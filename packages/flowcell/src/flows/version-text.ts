@@ -10,7 +10,7 @@ import { printable } from "@flowcell/bundle";
 import type { DryRun, Reach, VersionReport } from "@flowcell/flows";
 import { limitNames, profileLimits } from "@flowcell/protocol";
 import { createTwoFilesPatch, FILE_HEADERS_ONLY } from "diff";
-import { bytesText } from "../human.js";
+import { bytesText } from "../cli/human.js";
 import { block, plural, timeText } from "./tables.js";
 
 /** A patch is made in this time or not at all: the sources are an author's, who may not mean well. */

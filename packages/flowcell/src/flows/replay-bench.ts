@@ -15,7 +15,7 @@ import { HostError } from "@flowcell/host";
 import { MemoryStore } from "@flowcell/journal";
 import { mountsOf } from "@flowcell/manifest";
 import { decodeValue } from "@flowcell/protocol";
-import { ceilings, type OwnerParts } from "../../owner/open.js";
+import { ceilings, type OwnerParts } from "../owner/open.js";
 import { readRecording, restore } from "./recording.js";
 
 interface Opened {

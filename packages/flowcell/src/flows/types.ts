@@ -4,9 +4,9 @@ import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { readFlowFolder } from "@flowcell/flows";
 import { flowTsconfig } from "@flowcell/manifest";
-import { errorCode } from "../../owner/data-folder.js";
-import { ceilings } from "../../owner/open.js";
-import { UsageError } from "../usage.js";
+import { UsageError } from "../cli/usage.js";
+import { errorCode } from "../owner/data-folder.js";
+import { ceilings } from "../owner/open.js";
 import type { Context } from "./context.js";
 import { hostTypesName, hostTypesOf, testTypes, testTypesName } from "./flow-types.js";
 
