@@ -10,7 +10,7 @@ import type { CallRecord, LogLine, RunError, Status, Usage, WarningData } from "
 import type { WorkerConfinement } from "@flowcell/sandbox";
 import type { ExecuteOptions } from "../options.js";
 import type { ExecuteResult } from "../result.js";
-import { parseResume, resumeText } from "./ai-resume.js";
+import { parseResume, type ResumeRequest, resumeText } from "./ai-resume.js";
 import { modelOutput } from "./ai-text.js";
 import type { AiCallOptions, AiInputSchema, AiModelOutput } from "./ai-types.js";
 import { type JsonView, jsonView } from "./json-view.js";
@@ -53,18 +53,25 @@ export interface ScriptTool {
   readonly needsApproval?: (input: CodemodeInput) => boolean;
   execute(input: CodemodeInput, options: AiCallOptions): Promise<CodemodeOutput>;
   toModelOutput(result: { readonly output: CodemodeOutput }): AiModelOutput;
+  /**
+   * For programs that ask by themselves, or end what a person refused: answers every call that `resume` of an output names, and
+   * goes on with the script. To a refusal the script is told `value`, a reason.
+   */
+  answer(resume: string, approve: boolean, value?: unknown): Promise<CodemodeOutput>;
+  /**
+   * The calls that a `resume` names, to show to whoever is asked: the SDK's request for an approval holds only that text, and
+   * `generateText` has no output of a call that was approved. Of this process; undefined for others.
+   */
+  pendingOf(resume: string): readonly PendingView[] | undefined;
 }
 
 export interface Approval {
   readonly callId: string;
   readonly approve: boolean;
+  readonly value?: unknown;
 }
 
-export type ResumeScript = (
-  runId: string,
-  answers: readonly Approval[],
-  options: Pick<ExecuteOptions, "signal">,
-) => Promise<ExecuteResult>;
+export type ResumeScript = (runId: string, answers: readonly Approval[]) => Promise<ExecuteResult>;
 
 /** What a script's tool needs of a codemode. */
 export interface ScriptToolParts {
@@ -77,13 +84,27 @@ export interface ScriptToolParts {
   readonly outerCalls: Map<string, AiCallOptions>;
 }
 
+/** Suspended outputs that `pendingOf` remembers. */
+const suspendedMost = 1024;
+
 export function scriptTool(parts: ScriptToolParts): ScriptTool {
   const asks = parts.resume !== undefined;
+  const suspended = new Map<string, readonly PendingView[]>();
+  const seen = (output: CodemodeOutput): CodemodeOutput => {
+    if (output.resume !== undefined) suspended.set(output.resume, output.pending);
+    for (const oldest of suspended.keys()) {
+      if (suspended.size <= suspendedMost) break;
+      suspended.delete(oldest);
+    }
+    return output;
+  };
   return {
     description: parts.description,
     inputSchema: inputSchema(asks),
     ...(asks ? { needsApproval: ({ resume }: CodemodeInput) => resume !== undefined } : {}),
-    execute: (input, call) => run(parts, input, call),
+    execute: async (input, call) => seen(await run(parts, input, call)),
+    answer: async (text, approve, value) => seen(await answer(parts, text, approve, value)),
+    pendingOf: (text) => suspended.get(text),
     toModelOutput: ({ output }) => modelOutput(output, parts.modelCharsMax),
   };
 }
@@ -98,18 +119,34 @@ async function run(
     ids.push(runId);
     outerCalls.set(runId, call);
   };
-  const own = call.abortSignal === undefined ? {} : { signal: call.abortSignal };
   try {
     // The schema has let only texts through that parse.
     const request = input.resume === undefined ? undefined : parseResume(input.resume);
-    if (request === undefined || resume === undefined)
-      return outputOf(await execute(input.code ?? "", { ...own, onRun: belongs }));
-    belongs(request.runId);
-    const answers = request.callIds.map((callId) => ({ callId, approve: true }));
-    return outputOf(await resume(request.runId, answers, own));
+    if (request !== undefined && resume !== undefined) {
+      belongs(request.runId);
+      return outputOf(await resume(request.runId, answersTo(request, true)));
+    }
+    const own = call.abortSignal === undefined ? {} : { signal: call.abortSignal };
+    return outputOf(await execute(input.code ?? "", { ...own, onRun: belongs }));
   } finally {
     for (const id of ids) outerCalls.delete(id);
   }
+}
+
+async function answer(
+  { resume }: ScriptToolParts,
+  text: string,
+  approve: boolean,
+  value: unknown,
+): Promise<CodemodeOutput> {
+  const request = parseResume(text);
+  if (resume === undefined || request === undefined)
+    throw new TypeError("answer needs the resume of a suspended output");
+  return outputOf(await resume(request.runId, answersTo(request, approve, value)));
+}
+
+function answersTo({ callIds }: ResumeRequest, approve: boolean, value?: unknown): Approval[] {
+  return callIds.map((callId) => ({ callId, approve, ...(value === undefined ? {} : { value }) }));
 }
 
 function outputOf(result: ExecuteResult): CodemodeOutput {

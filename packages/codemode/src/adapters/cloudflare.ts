@@ -40,7 +40,7 @@ export type {
 } from "./cloudflare-types.js";
 
 /** Everything of `createCodemode` but what the package brings with each call (tools) or does by itself (approvals). */
-export interface FlowcellExecutorOptions extends Omit<CodemodeOptions, "tools" | "store"> {
+export interface FlowcellExecutorOptions extends Omit<CodemodeOptions, "tools" | "store" | "name"> {
   /** Told of every execution with flowcell's own result: usage, calls, confinement, an error with lines. Must not throw. */
   readonly onReport?: (report: Report) => void;
 }
@@ -122,7 +122,8 @@ export class FlowcellExecutor implements Executor {
       flow: this.#flow,
     });
     // Nothing to do is no mistake here.
-    const report = await runs.execute(code.trim() === "" ? "return" : code, {});
+    const isEmpty = typeof code === "string" && code.trim() === "";
+    const report = await runs.execute(isEmpty ? "return" : code, {});
     const result = resultOf(report);
     reports.set(result, report);
     this.#onReport?.(report);
@@ -161,7 +162,8 @@ const normalizersMost = 16;
 function optionsProblem(own: object, onReport: unknown): string | undefined {
   if (onReport !== undefined && typeof onReport !== "function") return "option onReport must be a function";
   if ("tools" in own) return "option tools is not for an executor: the tools come with each execute()";
-  if ("store" in own) return "option store is not for an executor: the package keeps its own journal";
+  if ("store" in own || "name" in own)
+    return "options store and name are not for an executor: the package keeps its own journal";
   if ("globalOutbound" in own)
     return "option globalOutbound: scripts have no network; give them a tool that fetches";
   if ("loader" in own) return "option loader is the reference executor's; a FlowcellExecutor needs none";
