@@ -8,10 +8,14 @@
  */
 
 import { createRegistry } from "@flowcell/host";
+import { MemoryStore } from "@flowcell/journal";
 import { ConfinedPool, type PoolHealth, resolveConfinement } from "@flowcell/pool";
 import type { Limits } from "@flowcell/protocol";
-import { DirectRuns, newFlow } from "./execute.js";
+import { approvalFunctions } from "./approval-calls.js";
+import { DirectRuns, newFlow, refuse } from "./execute.js";
 import { surroundOf } from "./guest-names.js";
+import type { ApprovalAnswer } from "./journal-answers.js";
+import { JournalRuns } from "./journal-runs.js";
 import { Normalizer } from "./normalize.js";
 import { type CodemodeOptions, codemodeProblem, type ExecuteOptions } from "./options.js";
 import { poolOptions } from "./pool-options.js";
@@ -19,7 +23,7 @@ import { codemodePrompt } from "./prompt.js";
 import type { ExecuteResult } from "./result.js";
 import { toolSchema } from "./schema.js";
 import { toolFunction } from "./tool-functions.js";
-import { CodemodeOptionsError, makeToolSet } from "./tool-set.js";
+import { CodemodeOptionsError, makeToolSet, mayAsk } from "./tool-set.js";
 import type { ToolSet } from "./tools.js";
 import { toolDeclarations } from "./types/declarations.js";
 
@@ -27,6 +31,11 @@ import { toolDeclarations } from "./types/declarations.js";
 export interface Codemode {
   /** Runs a script. Never rejects: whatever happened is in the result, and `ok` says whether it completed. */
   execute<Value = unknown>(code: string, options?: ExecuteOptions): Promise<ExecuteResult<Value>>;
+  /**
+   * Answers what a suspended execution asks (`pending` of its result) and goes on with it. The same answer again gives the same
+   * result; another answer is refused. With a store, also after a restart.
+   */
+  resume<Value = unknown>(runId: string, answers: readonly ApprovalAnswer[]): Promise<ExecuteResult<Value>>;
   readonly tools: ToolSet;
   /** TypeScript declarations of the tools. */
   readonly types: string;
@@ -39,7 +48,9 @@ export interface Codemode {
 }
 
 export async function createCodemode(options: CodemodeOptions = {}): Promise<Codemode> {
-  return new PooledCodemode(options);
+  const codemode = new PooledCodemode(options);
+  await codemode.open();
+  return codemode;
 }
 
 class PooledCodemode implements Codemode {
@@ -48,7 +59,7 @@ class PooledCodemode implements Codemode {
   #types: string | undefined;
   #prompt: string | undefined;
   readonly #pool: ConfinedPool;
-  readonly #direct: DirectRuns;
+  readonly #runs: DirectRuns | JournalRuns;
 
   constructor(options: CodemodeOptions) {
     const problem = codemodeProblem(options);
@@ -58,24 +69,55 @@ class PooledCodemode implements Codemode {
     const { limits, ceilings, policy } = resolved;
     this.tools = makeToolSet(options.tools ?? {}, toolSchema);
     this.#limits = limits;
-    this.#pool = new ConfinedPool(policy, poolOptions(options));
-    this.#direct = new DirectRuns({
+    const pool = poolOptions(options);
+    this.#pool = new ConfinedPool(policy, pool);
+    const { tools } = this.tools;
+    const shared = {
       pool: this.#pool,
-      registry: createRegistry(this.tools.tools.map(toolFunction)),
       normalizer: new Normalizer(surroundOf(this.tools)),
       limits,
       ceilings,
       isolation: options.isolation ?? "process",
       flow: newFlow(),
-    });
+    };
+    if (options.store === undefined && !tools.some(mayAsk)) {
+      this.#runs = new DirectRuns({ ...shared, registry: createRegistry(tools.map(toolFunction)) });
+    } else {
+      const runs: JournalRuns = new JournalRuns({
+        ...shared,
+        store: options.store ?? new MemoryStore(),
+        forgets: options.store === undefined,
+        activeMost: (pool.workersMax ?? 1) + (pool.queueMax ?? 0),
+        name: options.name ?? "codemode",
+        functions: tools.flatMap((tool) =>
+          mayAsk(tool) ? approvalFunctions(tool, (runId) => runs.historyOf(runId)) : [toolFunction(tool)],
+        ),
+      });
+      this.#runs = runs;
+    }
     // The first workers start while the program goes on; a host that cannot confine is told with the first execution.
     this.#pool.open();
   }
 
+  /** Takes up what an earlier process left in the store. */
+  async open(): Promise<void> {
+    if (this.#runs instanceof JournalRuns) await this.#runs.open();
+  }
+
   async execute<Value = unknown>(code: string, options: ExecuteOptions = {}): Promise<ExecuteResult<Value>> {
-    const result = await this.#direct.execute(code, options);
+    const result = await this.#runs.execute(code, options);
     // The caller says what the script returns; nothing checks it, as with JSON.parse.
     return result as ExecuteResult<Value>;
+  }
+
+  async resume<Value = unknown>(
+    runId: string,
+    answers: readonly ApprovalAnswer[],
+  ): Promise<ExecuteResult<Value>> {
+    const result = await (this.#runs instanceof JournalRuns
+      ? this.#runs.resume(runId, answers)
+      : refuse("request", "no tool needs approval, so no execution waits for an answer"));
+    return result as ExecuteResult<Value>; // as with execute
   }
 
   get types(): string {
@@ -93,6 +135,7 @@ class PooledCodemode implements Codemode {
   }
 
   async close(): Promise<void> {
+    if (this.#runs instanceof JournalRuns) await this.#runs.close();
     await this.#pool.close();
   }
 

@@ -139,13 +139,13 @@ export class DirectRuns {
 
 const otherScript = "the idempotencyKey was used for another script; use one key for one script";
 
-interface SentLimits {
+export interface SentLimits {
   readonly asked: Limits;
   /** For the pool: what stands around a script, and what TypeScript becomes, is no fault of the script. */
   readonly limits: Limits;
 }
 
-function sentLimits(asked: Limits, { addedBytes }: Normalizer): SentLimits {
+export function sentLimits(asked: Limits, { addedBytes }: Normalizer): SentLimits {
   const sourceBytes = Math.min(limitCeilings.sourceBytes, asked.sourceBytes * 2 + addedBytes);
   return { asked, limits: Object.freeze({ ...asked, sourceBytes }) };
 }

@@ -8,28 +8,43 @@
  * what a script does to its own realm afterwards costs it the wording of an error at most: calls are made by the host object.
  */
 
-import { rootNamespace } from "./tool-set.js";
+import { callName, mayAsk, rootNamespace } from "./tool-set.js";
 import type { ToolSet } from "./tools.js";
 
 /**
- * `f` is the script, `h` the host object. `h` answers names that are not granted with a function that throws, which words the
- * error here too. `a` are names that tools had before they were made identifiers.
+ * Where the questions of tools that may need approval are: `<here>.<namespace>.<name>`. No tool's namespace is called so, and
+ * in lists of names it comes last.
  */
-const guestText = `(f,n,a)=>(_,h)=>{
+export const askNamespace = "zz$ask";
+
+/**
+ * `f` is the script, `h` the host object. `h` answers names that are not granted with a function that throws, which words the
+ * error here too. `a` are names that tools had before they were made identifiers, `q` tools that may need approval: the
+ * question comes first, and what it was answered goes with the call, which the parent checks (approval-calls.ts).
+ */
+const guestText = `(f,n,a,q)=>(_,h)=>{
 const s={__proto__:null};
+const ask=(p,k)=>{
+const g=h[p][k],w=h.${askNamespace}[p][k];
+return Object.defineProperty(async(...x)=>{
+const at=new Error().stack;
+try{const r=await w(...x);return await(r===undefined?g(...x):g(x[0],r.ticket))}
+catch(e){throw Object.defineProperty(e,"stack",{value:at})}
+},"name",{value:k})
+};
 const make=(p)=>{
 const there=p in h,g=there?h[p]:h,m={__proto__:null},own=a[p];
 const name=(k)=>own!==undefined&&Object.hasOwn(own,k)?own[k]:k;
 const has=(k)=>typeof k==="string"&&there&&name(k) in g;
 const refuse=(k)=>()=>{
 let t=p+"."+k+" is not a tool here";
-try{g[k]()}catch(e){t=e.message.replaceAll("host.","").replace(/^\\S+ is not granted to this script/,()=>t)}
+try{g[k]()}catch(e){t=e.message.replaceAll(/(, )?${askNamespace}[.][\\w$.]+/g,"").replaceAll("host.","").replace(/^\\S+ is not granted to this script/,()=>t)}
 throw new TypeError(t)
 };
 const get=(_,k)=>{
 if(typeof k==="symbol")return;
 if(m[k]!==undefined)return m[k];
-const v=has(k)?g[name(k)]:p==="${rootNamespace}"&&s[k]!==undefined?s[k]:g[k]===undefined||k in {}?undefined:refuse(k);
+const v=has(k)?q.includes(p+"."+name(k))?ask(p,name(k)):g[name(k)]:p==="${rootNamespace}"&&s[k]!==undefined?s[k]:g[k]===undefined||k in {}?undefined:refuse(k);
 if(v!==undefined)m[k]=v;
 return v
 };
@@ -60,7 +75,8 @@ export function surroundOf({ tools }: ToolSet): Surround {
     if (name === originalName || originalName === "__proto__") continue;
     aliases[namespace] = { ...aliases[namespace], [originalName]: name };
   }
-  const data = `,${JSON.stringify([...namespaces])},${JSON.stringify(aliases)}`;
+  const asking = tools.filter(mayAsk).map(callName);
+  const data = [[...namespaces], aliases, asking].map((part) => `,${JSON.stringify(part)}`).join("");
   return {
     before: `(function(){"use strict";return{default:(${guestText})(`,
     after: `${data})}})`,

@@ -20,6 +20,8 @@ export interface CodemodeOptions {
   readonly ceilings?: Partial<Limits>;
   /** Where executions are journaled; then they survive restarts. Without it, only those that can ask for approval are, in memory. */
   readonly store?: Store;
+  /** Whose executions these are in the store: a later process goes on with those of the same name. Default "codemode". */
+  readonly name?: string;
   /** `process` (default): a process that has run nothing before and runs nothing after. `reset`: one after the other, from a pristine image. */
   readonly isolation?: "process" | "reset";
   /** Processes at any time. Default eight for each processor. */
@@ -60,6 +62,10 @@ const codemodeTable: OptionTable<CodemodeOptions> = {
   limits: limitsRow,
   ceilings: limitsRow,
   store: { check: isObject, wanted: "a store of @flowcell/journal" },
+  name: {
+    check: (value) => typeof value === "string" && /^[\w.-]{1,100}$/.test(value),
+    wanted: "1 to 100 letters, digits, _, . or -",
+  },
   isolation: { check: isOneOf("process", "reset"), wanted: '"process" or "reset"' },
   maxWorkers: { check: isPositive, wanted: "a whole number, 1 or more" },
   queueMax: { check: isWhole, wanted: "a whole number, 0 or more" },

@@ -6,18 +6,15 @@
  */
 
 import {
+  type CallContext,
   defineHostFunction,
   HostError,
   type HostFunction,
   type Schema,
   type SchemaResult,
 } from "@flowcell/host";
+import { callName } from "./tool-set.js";
 import type { SchemaVerdict, Tool, ToolSchema } from "./tools.js";
-
-/** How a script writes the call; also the name on the wire. */
-export function callName({ namespace, name }: Pick<Tool, "namespace" | "name">): string {
-  return `${namespace}.${name}`;
-}
 
 export function toolFunction(tool: Tool): HostFunction {
   const name = callName(tool);
@@ -27,19 +24,26 @@ export function toolFunction(tool: Tool): HostFunction {
     effect: tool.effect,
     grant: null,
     input: argumentsOf(tool, name),
-    handler: (args, { signal, idempotencyKey, position, runId }) => {
-      const answer = tool.call(args, { signal, idempotencyKey, position, runId: runId ?? "" });
-      return tool.output === null ? answer : checkedOutput(tool.output, answer, name);
-    },
+    handler: (args, context) => callTool(tool, name, args, context),
   });
 }
 
-function docLine({ description, originalName }: Tool): string {
+export function callTool(
+  tool: Tool,
+  name: string,
+  args: readonly unknown[],
+  { signal, idempotencyKey, position, runId }: CallContext,
+): unknown {
+  const answer = tool.call(args, { signal, idempotencyKey, position, runId: runId ?? "" });
+  return tool.output === null ? answer : checkedOutput(tool.output, answer, name);
+}
+
+export function docLine({ description, originalName }: Tool): string {
   const line = description.trim().split(/\s*[\n\r\u2028\u2029]\s*/, 1)[0] ?? "";
   return line === "" ? originalName.replaceAll(/\s+/g, " ") : line;
 }
 
-function argumentsOf({ input }: Tool, name: string): Schema<readonly unknown[]> {
+export function argumentsOf({ input }: Tool, name: string): Schema<readonly unknown[]> {
   const validate = input === null ? everything : (value: unknown) => checkedInput(input, asList(value), name);
   return { "~standard": { version: 1, vendor: "flowcell", validate } };
 }

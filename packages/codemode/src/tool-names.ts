@@ -38,7 +38,7 @@ const languageNames: ReadonlySet<string> = new Set([
 /** Globals of a script, which a namespace must not hide. `tools` and `codemode` are the tools without a namespace. */
 const globals: ReadonlySet<string> = new Set(
   (
-    "AbortController AbortSignal AggregateError Array ArrayBuffer BigInt BigInt64Array BigUint64Array Boolean Crypto CustomEvent " +
+    "zz$ask AbortController AbortSignal AggregateError Array ArrayBuffer BigInt BigInt64Array BigUint64Array Boolean Crypto CustomEvent " +
     "DOMException DataView Date Error EvalError Event EventTarget Float32Array Float64Array Function Headers HostError Int16Array " +
     "Int32Array Int8Array Intl Iterator JSON Map Math Number Object Performance Promise Proxy RangeError ReferenceError Reflect " +
     "RegExp Request Response Set String Symbol SyntaxError TextDecoder TextEncoder TypeError URIError URL URLSearchParams " +

@@ -39,6 +39,16 @@ export type ToolNamespace = { readonly [name: string]: ToolFunction | ToolDefini
 export type ToolsGiven = { readonly [name: string]: ToolFunction | ToolDefinition | ToolNamespace };
 
 export const rootNamespace = "tools";
+/** How a script writes the call; also the name on the wire. */
+export function callName({ namespace, name }: Pick<Tool, "namespace" | "name">): string {
+  return `${namespace}.${name}`;
+}
+
+/** Whether calls of the tool may have to be approved. */
+export function mayAsk({ needsApproval }: Tool): boolean {
+  return needsApproval !== false;
+}
+
 /** What one activation can be told. */
 const toolsMost = 4096;
 const descriptionCharsMost = 64 * 1024;

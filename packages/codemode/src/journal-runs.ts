@@ -1,0 +1,426 @@
+/**
+ * Executions that are journaled: because a tool may ask for approval, or because the program gave a store. Each is a run of the
+ * engine of flows; its script is the run's input, so that any later process can go on with it. codemode.ts sends here what
+ * execute.ts cannot do.
+ *
+ * Kept true: every waiter is settled, also when the codemode is closed or the store fails; a call id is all that is needed to
+ * answer, and nobody can guess one; the same answer again changes nothing, another one is refused.
+ */
+
+import { createHash, randomBytes } from "node:crypto";
+import { bundleFailed, notStarted } from "@flowcell/bundle";
+import {
+  createRunner,
+  errorMapper,
+  type Gate,
+  observedStore,
+  type Runnable,
+  type Runner,
+} from "@flowcell/flows";
+import type { HostFunction } from "@flowcell/host";
+import type { NewRun, RunHistory, RunRow, Store } from "@flowcell/journal";
+import { type Manifest, parseManifest } from "@flowcell/manifest";
+import type { ConfinedPool } from "@flowcell/pool";
+import {
+  decodeValue,
+  encodeValue,
+  type Limits,
+  limitCeilings,
+  parseLimits,
+  valueBounds,
+} from "@flowcell/protocol";
+import { defaultBuildFolder, readWorkerBuild } from "@flowcell/sandbox";
+import { answerOutcome, outcomeOf } from "./approval-calls.js";
+import { newRunId, refuse, requestProblem, type SentLimits, sentLimits } from "./execute.js";
+import { type ApprovalAnswer, checkedAnswers, isSameAnswer, misuse } from "./journal-answers.js";
+import { journalResult } from "./journal-result.js";
+import { LiveCells } from "./live-cells.js";
+import type { Normalizer, NormalResult, NormalScript } from "./normalize.js";
+import type { ExecuteOptions } from "./options.js";
+import type { ExecuteResult } from "./result.js";
+
+export type { ApprovalAnswer } from "./journal-answers.js";
+
+export interface JournalParts {
+  readonly pool: ConfinedPool;
+  readonly store: Store;
+  /** Whose runs these are in the store. */
+  readonly name: string;
+  readonly functions: readonly HostFunction[];
+  readonly normalizer: Normalizer;
+  readonly limits: Limits;
+  readonly ceilings: Limits;
+  readonly isolation: "process" | "reset";
+  readonly flow: string;
+  /** Executions that may run or wait for a worker. */
+  readonly activeMost: number;
+  /** Nobody else sees the store: what finished is forgotten in time. */
+  readonly forgets: boolean;
+}
+
+/** What is kept with a run, as its input. */
+interface Kept {
+  readonly code: string;
+  readonly label: string | undefined;
+  readonly limits: Limits;
+}
+
+/** Of a run, suspensions not counted; what one activation may take is its wallMs. */
+const deadlineMs = 24 * 3_600_000;
+/** Executions that may wait for an answer: each holds its journal. */
+const unfinishedMost = 10_000;
+/** Finished executions that are kept for those who ask again, where nobody else keeps them. */
+const finishedKept = 1000;
+const closed = "the codemode is closed";
+
+export class JournalRuns {
+  readonly #parts: JournalParts;
+  readonly #names: readonly string[];
+  readonly #sent: SentLimits;
+  readonly #store: Store;
+  readonly #cells: LiveCells;
+  readonly #watchers = new Map<string, Set<() => void>>();
+  /** One after the other for each run: an answer is seen by the next. */
+  readonly #resuming = new Map<string, Promise<unknown>>();
+  readonly #unfinished = new Set<string>();
+  readonly #finishedAt: number[] = [];
+  #runner: Runner | undefined;
+  #over: string | undefined;
+
+  constructor(parts: JournalParts) {
+    this.#parts = parts;
+    this.#names = Object.freeze(parts.functions.map(({ name }) => name).sort());
+    this.#sent = sentLimits(parts.limits, parts.normalizer);
+    this.#cells = new LiveCells(parts);
+    this.#store = observedStore(parts.store, ({ fence }) => {
+      if (fence !== undefined) this.#notify(fence.runId);
+    });
+  }
+
+  /** Takes up what an earlier process left. */
+  async open(): Promise<void> {
+    const left = await this.#store.unfinished();
+    for (const { runId, flow } of left) {
+      if (flow !== this.#parts.name) continue;
+      this.#unfinished.add(runId);
+      this.#opened().adopt(runId);
+    }
+  }
+
+  async execute(code: unknown, options: ExecuteOptions): Promise<ExecuteResult> {
+    const problem = requestProblem(code, options);
+    if (problem !== undefined || typeof code !== "string")
+      return refuse("request", problem ?? "the code must be a text");
+    const { limits, label, signal } = options;
+    const sent = this.#limitsOf(limits);
+    if (typeof sent === "string") return refuse("limits", sent);
+    const normal = await this.#normal(code, label, sent.asked);
+    if (!normal.ok) return bundleFailed(newRunId(), normal.failure);
+    const opened = this.#parts.pool.open();
+    if (!opened.ok) return notStarted(newRunId(), "sandbox_unavailable", opened.failure);
+    if (signal?.aborted === true) return this.#ended("cancelled", "caller", "the caller cancelled");
+    if (this.#over !== undefined) return this.#ended("cancelled", "closing", this.#over);
+    const full = this.#full();
+    if (full !== undefined)
+      return notStarted(newRunId(), "overloaded", { code: "queue_full", message: full });
+    return await this.#guarded(() =>
+      this.#begin({ code, label, limits: sent.asked }, options, normal.script),
+    );
+  }
+
+  #full(): string | undefined {
+    if (this.#unfinished.size >= unfinishedMost)
+      return `${unfinishedMost} executions are not finished; answer or cancel those that wait`;
+    const { activeMost } = this.#parts;
+    return (this.#runner?.active ?? 0) >= activeMost
+      ? `${activeMost} executions run or wait for a worker`
+      : undefined;
+  }
+
+  async #begin(kept: Kept, options: ExecuteOptions, script: NormalScript): Promise<ExecuteResult> {
+    const run = this.#newRun(kept, options.idempotencyKey);
+    const result = await this.#store.commit({ operations: [{ kind: "createRun", run }] });
+    const made = result.ok ? result.results[0] : undefined;
+    if (made?.kind !== "run") throw new Error(result.ok ? "the store made no run" : result.message);
+    if (!made.created) {
+      const before = await this.#store.run(made.runId);
+      if (before?.versionHash !== run.versionHash)
+        return refuse(
+          "request",
+          "the idempotencyKey was used for another script; use one key for one script",
+        );
+      return await this.#wait(made.runId, isOver);
+    }
+    const { runId } = made;
+    options.onRun?.(runId);
+    this.#unfinished.add(runId);
+    this.#cells.keep(runId, options.onLog, script.warnings);
+    this.#opened().adopt(runId);
+    return await this.#watched(runId, options);
+  }
+
+  async #watched(runId: string, { signal, queueDeadlineMs }: ExecuteOptions): Promise<ExecuteResult> {
+    let late = false;
+    const cancel = (): void => void this.#runner?.cancel(runId, "caller", "caller");
+    const timer =
+      queueDeadlineMs === undefined
+        ? undefined
+        : setTimeout(() => {
+            if (this.#cells.begun(runId)) return;
+            late = true;
+            cancel();
+          }, queueDeadlineMs);
+    signal?.addEventListener("abort", cancel, { once: true });
+    try {
+      const result = await this.#wait(runId, isOver);
+      if (!late || result.started) return result;
+      const message = "no worker became free before queueDeadlineMs";
+      return notStarted(runId, "overloaded", { code: "queue_timeout", message });
+    } finally {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", cancel);
+    }
+  }
+
+  // ---------------------------------------------------------------------------------------------------------------- answers
+
+  async resume(runId: unknown, answers: unknown): Promise<ExecuteResult> {
+    const checked = checkedAnswers(runId, answers);
+    if (typeof checked === "string") return refuse("request", checked);
+    if (this.#over !== undefined) return this.#ended("cancelled", "closing", this.#over);
+    const { id, list } = checked;
+    const before = this.#resuming.get(id) ?? Promise.resolve();
+    const done = before.then(() => this.#guarded(() => this.#resume(id, list)));
+    this.#resuming.set(id, done);
+    try {
+      return await done;
+    } finally {
+      if (this.#resuming.get(id) === done) this.#resuming.delete(id);
+    }
+  }
+
+  async #resume(runId: string, answers: readonly ApprovalAnswer[]): Promise<ExecuteResult> {
+    const history = await this.#store.history(runId);
+    if (history === null || history.run.flow !== this.#parts.name)
+      return misuse(runId, "not_found", `there is no execution ${JSON.stringify(runId.slice(0, 80))}`);
+    const open: { readonly position: number; readonly answer: ApprovalAnswer }[] = [];
+    for (const answer of answers) {
+      const call = history.calls.find(({ callId }) => callId !== null && callId === answer.callId);
+      if (call === undefined) {
+        const shown = JSON.stringify(answer.callId.slice(0, 80));
+        return misuse(runId, "not_found", `the execution asks nothing under ${shown}`);
+      }
+      const { position } = call;
+      const recorded = outcomeOf(history, position);
+      if (recorded === undefined && history.run.state !== "finished" && !call.cancelled)
+        open.push({ position, answer });
+      else if (recorded === undefined || !isSameAnswer(answer, recorded))
+        return misuse(
+          runId,
+          "conflict",
+          `${answer.callId} was answered differently before, or nobody waits for it any more`,
+        );
+    }
+    const { activations, state } = history.run;
+    for (const { position, answer } of open) {
+      const outcome = answerOutcome(answer.callId, answer.approve, answer.value);
+      this.#opened().waitDone(runId, position, outcome);
+    }
+    const goesOn = open.length > 0 && state === "suspended";
+    // Taken means that it went on from where it was asked: the suspension before the answer is not its end.
+    return await this.#wait(
+      runId,
+      (run) => isOver(run) && (!goesOn || run.state === "finished" || run.activations > activations),
+    );
+  }
+
+  // ------------------------------------------------------------------------------------------------------------- the engine
+
+  #opened(): Runner {
+    if (this.#runner !== undefined) return this.#runner;
+    const built = readWorkerBuild(defaultBuildFolder());
+    if (!built.ok) throw new Error(built.message);
+    this.#runner = createRunner({
+      store: this.#store,
+      pool: this.#cells,
+      hooks: {
+        gate: (run) => this.#gate(run),
+        finished: ({ runId }) => this.#finished(runId),
+        suspended: ({ runId }) => this.#notify(runId),
+        storeFailed: (error) => this.#end(`the store failed: ${error instanceof Error ? error.message : ""}`),
+        failed: (runId) => this.#notify(runId),
+      },
+      fingerprint: built.build.fingerprint,
+      owner: `codemode:${randomBytes(16).toString("hex")}`,
+      // The pool's queue is the bound of what runs.
+      activationsMost: 4096,
+      // A timer is waited for as without a journal: within wallMs, with the worker.
+      suspendAfterMs: limitCeilings.wallMs,
+    });
+    return this.#runner;
+  }
+
+  #finished(runId: string): void {
+    this.#unfinished.delete(runId);
+    this.#notify(runId);
+    if (!this.#parts.forgets) return;
+    this.#finishedAt.push(Date.now());
+    if (this.#finishedAt.length < 2 * finishedKept) return;
+    this.#finishedAt.splice(0, finishedKept);
+    const finishedBefore = this.#finishedAt[0] ?? 0;
+    // A store in memory that cannot be cleared has failed, which the next execution is told.
+    void this.#store.retain({ finishedBefore, runsMax: 2 * finishedKept }).catch(() => undefined);
+  }
+
+  async #gate(run: RunRow): Promise<Gate> {
+    const kept = keptOf(run);
+    const sent = sentLimits(kept.limits, this.#parts.normalizer);
+    const normal = await this.#normal(kept.code, kept.label, kept.limits);
+    if (!normal.ok) {
+      const { message } = normal.failure;
+      return { ok: false, end: { status: "script_error", reason: "syntax", message } };
+    }
+    const { script } = normal;
+    const runnable: Runnable = Object.freeze({
+      flow: run.runId,
+      hash: run.versionHash,
+      manifest: manifest(),
+      script: script.text,
+      limits: sent.limits,
+      functions: this.#parts.functions,
+      names: this.#names,
+      kvMaxBytes: 0,
+      mapError: errorMapper(() => script.map),
+    });
+    return { ok: true, runnable };
+  }
+
+  #newRun(kept: Kept, idempotencyKey: string | undefined): NewRun {
+    const now = Date.now();
+    return {
+      runId: newRunId(),
+      flow: this.#parts.name,
+      versionHash: createHash("sha256").update(kept.code).digest("hex"),
+      trigger: { kind: "manual", by: "codemode" },
+      deduplicationKey: idempotencyKey ?? null,
+      concurrencyKey: "",
+      input: encodeValue(kept, keptBounds),
+      seed: randomBytes(32).toString("hex"),
+      guestStartMs: now,
+      createdAt: now,
+      notBefore: now,
+      deadlineMs,
+      attempt: 1,
+    };
+  }
+
+  #limitsOf(asked: unknown): SentLimits | string {
+    if (asked === undefined) return this.#sent;
+    const parsed = parseLimits(asked, this.#parts.limits, this.#parts.ceilings);
+    return parsed.ok ? sentLimits(parsed.limits, this.#parts.normalizer) : parsed.message;
+  }
+
+  async #normal(code: string, label: string | undefined, { sourceBytes }: Limits): Promise<NormalResult> {
+    return await this.#parts.normalizer.normalize(code, {
+      sourceBytes,
+      ...(label === undefined ? {} : { label }),
+    });
+  }
+
+  // ---------------------------------------------------------------------------------------------------------------- waiting
+
+  /** The result as soon as the run is as wanted. */
+  async #wait(runId: string, wanted: (run: RunRow) => boolean): Promise<ExecuteResult> {
+    for (;;) {
+      const changed = this.#changed(runId);
+      const run = await this.#store.run(runId);
+      if (run === null) return misuse(runId, "not_found", "the execution was removed");
+      const result = wanted(run) ? await this.#resultOf(runId) : undefined;
+      if (result !== undefined) return result;
+      if (this.#over !== undefined) return this.#ended("cancelled", "closing", this.#over, runId);
+      await changed;
+    }
+  }
+
+  /** Undefined for a run that goes on by itself. */
+  async #resultOf(runId: string): Promise<ExecuteResult | undefined> {
+    const [history, logs] = await Promise.all([this.#store.history(runId), this.#store.logs(runId)]);
+    if (history === null) return misuse(runId, "not_found", "the execution was removed");
+    if (!isOver(history.run) || (history.run.status === "suspended" && !asksSomebody(history)))
+      return undefined;
+    return journalResult(history, logs, keptOf(history.run).code, this.#cells.seen(runId));
+  }
+
+  #changed(runId: string): Promise<void> {
+    return new Promise((resolve) => {
+      const watching = this.#watchers.get(runId) ?? new Set();
+      watching.add(resolve);
+      this.#watchers.set(runId, watching);
+    });
+  }
+
+  #notify(runId: string): void {
+    const watching = this.#watchers.get(runId);
+    this.#watchers.delete(runId);
+    for (const resolve of watching ?? []) resolve();
+  }
+
+  async #guarded(step: () => Promise<ExecuteResult>): Promise<ExecuteResult> {
+    try {
+      return await step();
+    } catch (error) {
+      const message =
+        this.#over ?? `flowcell failed: ${error instanceof Error ? error.message : String(error)}`;
+      return this.#ended("internal", "bug", message);
+    }
+  }
+
+  #ended(status: "cancelled" | "internal", code: string, message: string, runId = newRunId()): ExecuteResult {
+    return notStarted(runId, status, { code, message });
+  }
+
+  historyOf(runId: string): Promise<RunHistory | null> {
+    return this.#store.history(runId);
+  }
+
+  #end(why: string): void {
+    this.#over ??= why;
+    for (const runId of [...this.#watchers.keys()]) this.#notify(runId);
+  }
+
+  async close(): Promise<void> {
+    this.#over ??= closed;
+    await this.#runner?.close();
+    this.#end(closed);
+  }
+}
+
+function isOver({ state }: RunRow): boolean {
+  return state === "finished" || state === "suspended";
+}
+
+function asksSomebody(history: RunHistory): boolean {
+  return history.calls.some(
+    ({ callId, position, cancelled }) =>
+      callId !== null && !cancelled && outcomeOf(history, position) === undefined,
+  );
+}
+
+const keptBytes = 8 * 1024 * 1024;
+const keptBounds = { textBytes: keptBytes, attachmentBytes: 0, nodes: valueBounds.nodes };
+
+/** What `#newRun` wrote. */
+function keptOf({ input }: RunRow): Kept {
+  return decodeValue(input, keptBounds) as Kept;
+}
+
+let known: Manifest | undefined;
+
+/** Nothing of it is used but its being there: tools are no grants. */
+function manifest(): Manifest {
+  if (known !== undefined) return known;
+  const parsed = parseManifest('{"format":1,"id":"codemode"}');
+  if (!parsed.ok) throw new Error(parsed.problems.map(({ message }) => message).join("; "));
+  known = parsed.manifest;
+  return known;
+}

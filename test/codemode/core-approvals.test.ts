@@ -1,0 +1,324 @@
+// Executions that wait for a person: suspended durably, resumed once, also by another process; and executions with a store.
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { MemoryStore, type Store } from "@flowcell/journal";
+import { afterEach, describe, expect, test } from "vitest";
+import { type Codemode, createCodemode, type ExecuteResult } from "../../packages/codemode/src/index.js";
+import { buildProgram, Program } from "./program.js";
+
+const open: Codemode[] = [];
+afterEach(async () => {
+  await Promise.all(open.splice(0).map((codemode) => codemode.close()));
+});
+
+/** Deliveries that were made, by what they were told. */
+async function shop(store?: Store): Promise<{ readonly codemode: Codemode; readonly paid: number[] }> {
+  const paid: number[] = [];
+  const pay = {
+    description: "Pays.",
+    inputSchema: { type: "object", properties: { cents: { type: "integer" } }, required: ["cents"] },
+    execute: ({ cents }: { cents: number }) => {
+      paid.push(cents);
+      return `paid ${cents}`;
+    },
+  };
+  const codemode = await createCodemode({
+    tools: {
+      echo: (value: unknown) => value,
+      boom: () => {
+        throw Object.assign(new TypeError("boom"), { code: "E_BOOM" });
+      },
+      pay: { ...pay, needsApproval: true },
+      payMuch: { ...pay, needsApproval: ({ cents }: { cents: number }) => cents > 1000 },
+    },
+    ...(store === undefined ? {} : { store }),
+  });
+  open.push(codemode);
+  return { codemode, paid };
+}
+
+function asked(result: ExecuteResult): string {
+  if (result.status !== "suspended")
+    throw new Error(`${result.status}: ${JSON.stringify(result.ok ? result.value : result.error)}`);
+  const [first] = result.pending;
+  if (first === undefined) throw new Error("nothing is asked");
+  return first.callId;
+}
+
+describe("approvals", () => {
+  test("a call that needs one suspends the execution, which shows what is asked", async () => {
+    const { codemode, paid } = await shop();
+    const result = await codemode.execute("console.log('before'); return await tools.pay({ cents: 5 })");
+    expect(result).toMatchObject({
+      ok: false,
+      status: "suspended",
+      pending: [
+        { callId: expect.stringMatching(/^call_[\w-]{22}$/), name: "tools.pay", args: [{ cents: 5 }] },
+      ],
+      calls: [{ name: "tools.pay", state: "not_started" }],
+      logs: [{ text: "before" }],
+    });
+    expect(paid).toEqual([]);
+    expect(codemode.health()?.workers.running).toBe(0);
+  });
+
+  test("approved, it is carried out once and the script goes on", async () => {
+    const { codemode, paid } = await shop();
+    const waiting = await codemode.execute(
+      "const r = await tools.pay({ cents: 5 }); console.log(r); return [r, await tools.echo(1)]",
+    );
+    const done = await codemode.resume(waiting.runId, [{ callId: asked(waiting), approve: true }]);
+    expect(done).toMatchObject({
+      ok: true,
+      value: ["paid 5", 1],
+      runId: waiting.runId,
+      pending: [],
+      calls: [
+        { name: "tools.pay", state: "done" },
+        { name: "tools.echo", state: "done" },
+      ],
+      logs: [{ text: "paid 5" }],
+    });
+    expect(done.confinement?.layers.length).toBeGreaterThan(2);
+    expect(paid).toEqual([5]);
+  });
+
+  test("refused, the script catches it with the reason, and nothing happened", async () => {
+    const { codemode, paid } = await shop();
+    const code =
+      "try { await tools.pay({ cents: 5 }) } catch (e) { return [e instanceof HostError, e.code, e.message] }";
+    const waiting = await codemode.execute(code);
+    const done = await codemode.resume(waiting.runId, [
+      { callId: asked(waiting), approve: false, value: "too much" },
+    ]);
+    expect(done).toMatchObject({
+      ok: true,
+      value: [true, "denied", "tools.pay: the approval was refused: too much"],
+    });
+    expect(paid).toEqual([]);
+  });
+
+  test("a refusal that nobody catches ends the execution at the line of the call", async () => {
+    const { codemode } = await shop();
+    const waiting = await codemode.execute("const a = 1;\n\nawait tools.pay({ cents: 5 });");
+    const done = await codemode.resume(waiting.runId, [{ callId: asked(waiting), approve: false }]);
+    expect(done).toMatchObject({
+      ok: false,
+      error: { code: "denied", place: { file: "script.js", line: 3 } },
+    });
+  });
+
+  test("the same answer again gives the same result, another one is refused", async () => {
+    const { codemode, paid } = await shop();
+    const waiting = await codemode.execute("return await tools.pay({ cents: 5 })");
+    const callId = asked(waiting);
+    const answers = [{ callId, approve: true }];
+    const [one, two] = await Promise.all([
+      codemode.resume(waiting.runId, answers),
+      codemode.resume(waiting.runId, answers),
+    ]);
+    const three = await codemode.resume(waiting.runId, answers);
+    expect([one, two, three].map((result) => result.ok && result.value)).toEqual([
+      "paid 5",
+      "paid 5",
+      "paid 5",
+    ]);
+    const other = await codemode.resume(waiting.runId, [{ callId, approve: false }]);
+    expect(other).toMatchObject({ ok: false, status: "invalid_input", error: { name: "conflict" } });
+    expect(paid).toEqual([5]);
+  });
+
+  test("answers to nothing are refused", async () => {
+    const { codemode } = await shop();
+    const waiting = await codemode.execute("return await tools.pay({ cents: 5 })");
+    const callId = asked(waiting);
+    expect(await codemode.resume("run_nothing", [{ callId, approve: true }])).toMatchObject({
+      error: { name: "not_found" },
+    });
+    expect(await codemode.resume(waiting.runId, [{ callId: "call_nothing", approve: true }])).toMatchObject({
+      error: { name: "not_found" },
+    });
+    expect(await codemode.resume(waiting.runId, [])).toMatchObject({ status: "invalid_input" });
+    const mistyped = [{ callId, approved: true }] as unknown as [{ callId: string; approve: boolean }]; // what a program may pass
+    expect(await codemode.resume(waiting.runId, mistyped)).toMatchObject({ status: "invalid_input" });
+  });
+
+  test("several at once are asked together and may be answered one by one", async () => {
+    const { codemode, paid } = await shop();
+    const code = "return await Promise.all([1, 2, 3].map((cents) => tools.pay({ cents })))";
+    let result = await codemode.execute(code);
+    expect(result.pending.map(({ args }) => args)).toEqual([[{ cents: 1 }], [{ cents: 2 }], [{ cents: 3 }]]);
+    for (const { callId } of result.pending)
+      result = await codemode.resume(result.runId, [{ callId, approve: true }]);
+    expect(result).toMatchObject({ ok: true, value: ["paid 1", "paid 2", "paid 3"] });
+    expect([...paid].sort()).toEqual([1, 2, 3]);
+  });
+
+  test("a function decides by the checked input", async () => {
+    const { codemode, paid } = await shop();
+    expect(await codemode.execute("return await tools.payMuch({ cents: 5 })")).toMatchObject({
+      ok: true,
+      value: "paid 5",
+    });
+    const waiting = await codemode.execute("return await tools.payMuch({ cents: 5000 })");
+    expect(waiting).toMatchObject({ status: "suspended", pending: [{ args: [{ cents: 5000 }] }] });
+    expect(paid).toEqual([5]);
+  });
+
+  test("inputs are checked before anybody is asked", async () => {
+    const { codemode } = await shop();
+    const result = await codemode.execute(
+      "try { await tools.pay({ cents: 'x' }) } catch (e) { return e.code }",
+    );
+    expect(result).toMatchObject({ ok: true, value: "invalid_arguments" });
+  });
+
+  test("a stack that is passed on does not make the replay differ", async () => {
+    const { codemode } = await shop();
+    const code =
+      "try { await tools.boom() } catch (e) { await tools.echo(e.stack) } await tools.pay({ cents: 1 }); return 'end'";
+    const waiting = await codemode.execute(code);
+    expect(await codemode.resume(waiting.runId, [{ callId: asked(waiting), approve: true }])).toMatchObject({
+      ok: true,
+      value: "end",
+    });
+  });
+
+  test("calls that overtake each other keep their order when the script is replayed", async () => {
+    const { codemode } = await shop();
+    const code =
+      "const order = []; const p = tools.echo(1).then((v) => order.push(v)); const q = tools.echo(2).then((v) => order.push(v)); await q; await p; await tools.pay({ cents: 1 }); return order.length";
+    const waiting = await codemode.execute(code);
+    expect(await codemode.resume(waiting.runId, [{ callId: asked(waiting), approve: true }])).toMatchObject({
+      ok: true,
+      value: 2,
+    });
+  });
+
+  test("an execution that waits can be resumed after a TypeScript script too", async () => {
+    const { codemode } = await shop();
+    const waiting = await codemode.execute(
+      "```ts\nconst cents: number = 7;\nreturn await tools.pay({ cents })\n```",
+    );
+    expect(await codemode.resume(waiting.runId, [{ callId: asked(waiting), approve: true }])).toMatchObject({
+      value: "paid 7",
+    });
+  });
+});
+
+describe("a script cannot approve for itself", () => {
+  test("by calling what stands behind the tool", async () => {
+    const { codemode, paid } = await shop();
+    const code = `
+      const names = Object.keys(globalThis).concat(Reflect.ownKeys(tools));
+      return [typeof host, names.filter((name) => String(name).startsWith('zz'))];`;
+    expect(await codemode.execute(code)).toMatchObject({ ok: true, value: ["undefined", []] });
+    expect(paid).toEqual([]);
+  });
+});
+
+describe("a store", () => {
+  test("keeps executions, under their keys", async () => {
+    const store = new MemoryStore();
+    const first = await shop(store);
+    const done = await first.codemode.execute("return await tools.echo(3)", { idempotencyKey: "k" });
+    expect(done).toMatchObject({ ok: true, value: 3, calls: [{ name: "tools.echo", state: "done" }] });
+    await first.codemode.close();
+    const second = await shop(store);
+    expect(
+      await second.codemode.execute("return await tools.echo(3)", { idempotencyKey: "k" }),
+    ).toMatchObject({
+      ok: true,
+      value: 3,
+      runId: done.runId,
+    });
+    expect(await second.codemode.execute("return 4", { idempotencyKey: "k" })).toMatchObject({
+      status: "invalid_input",
+    });
+  });
+
+  test("answers as without one: values, errors with lines, logs, limits, cancellation", async () => {
+    const { codemode } = await shop(new MemoryStore());
+    expect(await codemode.execute("console.log('a'); return new Map([[1, [undefined]]])")).toMatchObject({
+      ok: true,
+      value: new Map([[1, [undefined]]]),
+      logs: [{ level: "log", text: "a" }],
+    });
+    expect(await codemode.execute("\n\nnull.foo")).toMatchObject({
+      status: "script_error",
+      error: {
+        code: "uncaught",
+        name: "TypeError",
+        place: { line: 3 },
+        frame: expect.stringMatching(/null\.foo/),
+      },
+    });
+    expect(await codemode.execute("for (;;);", { limits: { cpuMs: 100 } })).toMatchObject({
+      status: "budget_exceeded",
+      error: { code: "cpu", limit: 100 },
+    });
+    expect(await codemode.execute("await tools.echo(", {})).toMatchObject({
+      error: { code: "syntax" },
+      started: false,
+    });
+    const stop = new AbortController();
+    setTimeout(() => stop.abort(), 100);
+    expect(
+      await codemode.execute("await new Promise((r) => setTimeout(r, 60000))", { signal: stop.signal }),
+    ).toMatchObject({
+      status: "cancelled",
+    });
+  });
+
+  test("console lines come once, also when the script is replayed", async () => {
+    const { codemode } = await shop();
+    const lines: string[] = [];
+    const waiting = await codemode.execute(
+      "console.log('one'); await tools.pay({ cents: 1 }); console.log('two')",
+      {
+        onLog: ({ text }) => lines.push(text),
+      },
+    );
+    await codemode.resume(waiting.runId, [{ callId: asked(waiting), approve: true }]);
+    expect(lines).toEqual(["one", "two"]);
+  });
+});
+
+describe("another process", () => {
+  test("goes on with what a killed one has left, and carries out nothing twice", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "flowcell-approvals-"));
+    try {
+      const program = buildProgram("approvals", folder);
+      const first = new Program(program, folder, "execute");
+      await until("the execution is suspended", () => first.lines.length > 0);
+      const { runId, callId } = JSON.parse(first.lines[0] ?? "") as { runId: string; callId: string };
+      first.kill();
+      await first.ended;
+      for (const _ of ["once", "again"]) {
+        const second = new Program(program, folder, "resume", runId, callId);
+        expect(await second.ended).toBe(0);
+        expect(JSON.parse(second.lines[0] ?? "")).toEqual({
+          status: "completed",
+          value: ["before 1", "paid 5"],
+        });
+      }
+      const other = new Program(program, folder, "refuse", runId, callId);
+      expect(await other.ended).toBe(0);
+      expect(JSON.parse(other.lines[0] ?? "")).toMatchObject({ status: "invalid_input" });
+      const log = new Program(program, folder, "log");
+      await log.ended;
+      expect(log.lines).toEqual(["before 1", "paid 5"]);
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+});
+
+async function until(what: string, condition: () => boolean): Promise<void> {
+  const end = Date.now() + 40_000;
+  while (!condition()) {
+    if (Date.now() > end) throw new Error(`not within 40 s: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
