@@ -8,9 +8,9 @@
  *
  * Approvals. A tool with `needsApproval` suspends the script at the call. The result says so and names the calls; the model calls
  * this tool again with the text of `resume`; that call needs the SDK's own approval, and approving it approves exactly the
- * calls that the text names. So a person is asked in the way that the program asks for any tool, with `pending` of the first
- * result to show, and the script goes on where it stopped. A program that wants to ask by itself calls
- * `codemode.codemode.resume(runId, …)` instead.
+ * calls that the text names. So a person is asked in the way that the program asks for any tool, with `pendingOf(resume)` to
+ * show, and the script goes on where it stopped. After a refusal it stays where it is, until the program ends it
+ * with `codemode.answer(resume, false, reason)`; a program that asks in a way of its own approves by the same function.
  *
  * Kept true: `execute` never throws for what a script did; its output is JSON, since the SDK stores it.
  */
@@ -18,7 +18,7 @@
 import { type Codemode, createCodemode } from "../codemode.js";
 import type { CodemodeOptions } from "../options.js";
 import { codemodePrompt, type PromptOptions } from "../prompt.js";
-import { CodemodeOptionsError } from "../tool-set.js";
+import { CodemodeOptionsError, mayAsk } from "../tool-set.js";
 import { type ScriptTool, scriptTool } from "./ai-tool.js";
 import { adoptTools } from "./ai-tools.js";
 import type { AiCallOptions, AiTool } from "./ai-types.js";
@@ -40,7 +40,7 @@ export interface CodemodeToolOptions extends Omit<CodemodeOptions, "tools"> {
 
 /** A tool of the SDK, and what it runs on. */
 export interface CodemodeTool extends ScriptTool {
-  /** For programs that resume by themselves, and for `close`. */
+  /** What runs the scripts. */
   readonly codemode: Codemode;
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
@@ -79,13 +79,12 @@ function toolOver(
   modelCharsMax: number,
   outerCalls: Map<string, AiCallOptions>,
 ): ScriptTool {
-  const asks = codemode.tools.tools.some(({ needsApproval }) => needsApproval !== false);
-  if (asks) throw new CodemodeOptionsError("tools with needsApproval cannot be given to a script");
+  const asks = codemode.tools.tools.some(mayAsk);
   return scriptTool({
     description: codemodePrompt(codemode.tools, { template: usualTemplate(asks), ...prompt }),
     modelCharsMax,
     execute: (code, execution) => codemode.execute(code, execution),
-    resume: undefined,
+    resume: asks ? (runId, answers) => codemode.resume(runId, answers) : undefined,
     outerCalls,
   });
 }
