@@ -1,3 +1,5 @@
+/** How activations and runs end: what is let go, what is waited for, and what is stored on the way. */
+
 import { describe, expect, test } from "vitest";
 import { approval, Driver, keyed, kv, once, read } from "./testing/driver.js";
 import { callRow, end, history, ok, startMs, value } from "./testing/histories.js";

@@ -1,3 +1,5 @@
+/** Calls from the script to their outcome, and what the store has at each moment. */
+
 import { describe, expect, test } from "vitest";
 import { failed } from "./outcomes.js";
 import { approval, Driver, keyed, kv, once, read, signalOf, sleepFor } from "./testing/driver.js";

@@ -1,3 +1,5 @@
+/** What a process does about calls that another one left, and about those that only an operator can decide. */
+
 import type { CallRow } from "@flowcell/journal";
 import type { Effect } from "@flowcell/protocol";
 import { describe, expect, test } from "vitest";

@@ -1,3 +1,5 @@
+/** Replays: what is delivered when, what is held, and how a divergence is found and told. */
+
 import { describe, expect, test } from "vitest";
 import type { Divergence } from "./divergence.js";
 import { Driver, keyed, read } from "./testing/driver.js";

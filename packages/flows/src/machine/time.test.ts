@@ -1,3 +1,5 @@
+/** Timers, virtual time, suspension, drains and the deadline. */
+
 import { describe, expect, test } from "vitest";
 import { approval, Driver, keyed, kv, read, sleepFor } from "./testing/driver.js";
 import { callRow, history, startMs } from "./testing/histories.js";

@@ -1,3 +1,5 @@
+/** Replaying a history without doing anything, to find where a script differs from it. */
+
 import { describe, expect, test } from "vitest";
 import { callRow, end, history, ok, value } from "./testing/histories.js";
 import { HistoryVerifier, type VerifyCommand, type VerifyEvent } from "./verify.js";

@@ -1,3 +1,5 @@
+/** Waits for time, signals and approvals, live and suspended. */
+
 import { describe, expect, test } from "vitest";
 import { approval, Driver, keyed, signalOf, sleepFor } from "./testing/driver.js";
 import { callRow, history, ok, startMs, value } from "./testing/histories.js";

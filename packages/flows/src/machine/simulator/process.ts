@@ -120,7 +120,7 @@ export class Process {
       stage.tell?.(`${stage.now} ${owner} -> ${JSON.stringify(command)}`);
       if (this.#fenced) checkFenced(command);
       this.#do(command);
-      if (stage.mishapsLeft > 0 && stage.random.below(150) === 0) {
+      if (stage.mishapsLeft > 0 && !stage.story.fragile && stage.random.below(150) === 0) {
         stage.mishapsLeft -= 1;
         await holder.die(this);
       }

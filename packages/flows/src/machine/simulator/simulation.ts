@@ -33,6 +33,8 @@ import { Broken } from "./record.js";
 import { failuresMost, runId, Stage, type Story } from "./stage.js";
 import { text } from "./world.js";
 
+/** The highest draw of a mishap that kills the worker. */
+const killWorker = 61;
 const stepsMost = 30_000;
 
 /** `tell` hears all that goes into the machines and comes out of them. Throws Broken. */
@@ -204,9 +206,9 @@ class Simulation implements Holder {
     if (process === null || !process.alive) return;
     const { random, story } = this.#stage;
     this.#stage.mishapsLeft -= 1;
-    const draw = random.below(100);
+    const draw = story.fragile ? killWorker : random.below(100);
     if (draw < 40) await this.die(process);
-    else if (draw < 62) this.#killWorker(process);
+    else if (draw <= killWorker) this.#killWorker(process);
     else if (draw < 72) await this.#rob(process);
     else if (draw < 85) await process.feed({ kind: "contended", others: random.percent(70) });
     else if (draw < 92) await this.#drain(process);

@@ -24,6 +24,8 @@ export interface Story {
   readonly drifts: boolean;
   /** So is the engine. */
   readonly newEngine: boolean;
+  /** Its workers die, and nothing else does. */
+  readonly fragile: boolean;
   /** Processes that died, or lost the run. */
   crashes: number;
   /** Activations that failed for no fault of the script. */
@@ -68,6 +70,7 @@ export class Stage {
       startMs,
       virtualTime: random.percent(10),
       drifts: random.percent(3),
+      fragile: random.percent(3),
       newEngine: random.percent(10),
       crashes: 0,
       failures: 0,
@@ -79,6 +82,7 @@ export class Stage {
       unknowns: 0,
       quarantined: 0,
     };
+    if (this.story.fragile) this.mishapsLeft = 8;
   }
 
   later(delay: number, act: Action): void {
