@@ -33,12 +33,13 @@ const entries = {
 const plain = [
   { name: "doctor", source: "src/cli/doctor-command.ts", imports: false },
   { name: "exec", source: "src/cli/exec-command.ts", imports: true },
+  { name: "mcp", source: "src/cli/mcp-command.ts", imports: false },
 ];
 
 const apart = {
   name: "apart",
   setup(hooks) {
-    hooks.onResolve({ filter: /^\.\/(?:doctor|exec|flows)-command\.js$/ }, ({ path }) => ({
+    hooks.onResolve({ filter: /^\.\/(?:doctor|exec|flows|mcp)-command\.js$/ }, ({ path }) => ({
       path: path.replace("-command.js", ".cjs"),
       external: true,
     }));

@@ -26,6 +26,10 @@ export {
 } from "./adapters/cloudflare.js";
 export { type Codemode, createCodemode } from "./codemode.js";
 export type { ApprovalAnswer } from "./journal-answers.js";
+export type { McpConfig, McpConfigParts, McpConfigResult, McpServerConfig } from "./mcp/config.js";
+export { openMcpServer, openMcpTools, parseMcpConfig } from "./mcp/open.js";
+export type { McpServer, McpServerParts } from "./mcp/server.js";
+export type { Upstreams as McpTools, UpstreamsParts as McpToolsParts } from "./mcp/upstreams.js";
 export type { CodemodeOptions, ExecuteOptions } from "./options.js";
 export { codemodePrompt, type PromptOptions, promptRules } from "./prompt.js";
 export type { ExecuteFailed, ExecuteResult } from "./result.js";

@@ -427,6 +427,24 @@ export const commands: readonly CommandRow[] = [
     operation: "drain",
   },
   {
+    name: "mcp",
+    arguments: [],
+    summary: "be an MCP server whose one script calls the tools of other MCP servers",
+    description:
+      "Serves MCP over standard input and output, for an agent that starts it. Its tool execute runs a script in a confined\n" +
+      "worker; the script calls the tools of the MCP servers that --config names, as <server>.<tool>(input). resume answers\n" +
+      "calls that a person must approve, search finds tools by words. Standard output carries the protocol only.\n" +
+      'The file: { "mcpServers": { "files": { "command": "npx", "args": ["…"], "needsApproval": ["write_*"] } } }; servers\n' +
+      "also take env, inheritEnv, cwd, required, startMs and callMs, the file store, limits and promptTokens. Servers get\n" +
+      "PATH, HOME and what env and inheritEnv say. Relative paths start from the file's folder.",
+    options: [{ flags: "--config <FILE>", doc: "the configuration, JSON; without it scripts have no tools" }],
+    examples: ["flowcell mcp --config examples/codemode/mcp.json"],
+    closing:
+      "Exit codes: 0 the client closed it or a signal ended it, 75 store failure, 78 configuration, or a required server\n" +
+      "failed to start.",
+    operation: null,
+  },
+  {
     name: "doctor",
     arguments: [],
     summary: "examine this machine: what confines workers here",

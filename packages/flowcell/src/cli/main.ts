@@ -28,12 +28,17 @@ export async function main(args: readonly string[]): Promise<void> {
     outIsTerminal: process.stdout.isTTY === true,
     ...(process.stdin.isTTY === true && process.stderr.isTTY === true ? { ask } : {}),
   };
-  process.exitCode = await runProgram(args, { version: FLOWCELL_VERSION, streams, doctor, exec, flows });
+  process.exitCode = await runProgram(args, { version: FLOWCELL_VERSION, streams, doctor, exec, flows, mcp });
 }
 
 async function exec(typed: Typed, streams: Streams): Promise<number> {
   const { execCommand } = await import("./exec-command.js");
   return await execCommand(typed, streams);
+}
+
+async function mcp(typed: Typed, streams: Streams): Promise<number> {
+  const { mcpCommand } = await import("./mcp-command.js");
+  return await mcpCommand(typed, streams);
 }
 
 async function flows(name: string, typed: Typed, streams: Streams): Promise<number> {

@@ -39,6 +39,7 @@ async function type(...args: readonly string[]): Promise<Answered> {
     streams,
     doctor: async () => 0,
     exec: async () => 0,
+    mcp: async () => 0,
     flows: async (name, typed) => {
       flowsTyped.push({ name, typed });
       return 0;

@@ -20,6 +20,8 @@ export interface ProgramParts {
   readonly doctor: (options: { readonly json?: boolean }, streams: Streams) => Promise<number>;
   /** `flowcell exec`; loaded only when it is asked for. */
   readonly exec: (typed: Typed, streams: Streams) => Promise<number>;
+  /** `flowcell mcp`; loaded only when it is asked for. */
+  readonly mcp: (typed: Typed, streams: Streams) => Promise<number>;
   /** Every command that has to do with flows, `run` of a folder among them; loaded only when one is asked for. */
   readonly flows: (name: string, typed: Typed, streams: Streams) => Promise<number>;
 }
@@ -100,6 +102,8 @@ async function dispatch(row: CommandRow, typed: Typed, parts: ProgramParts): Pro
       return await parts.doctor({ json: typed.flag("json") }, streams);
     case "exec":
       return await parts.exec(typed, streams);
+    case "mcp":
+      return await parts.mcp(typed, streams);
     case "run": {
       const code = await runCommand(typed, streams);
       return code === "folder" ? await parts.flows(row.name, typed, streams) : code;
