@@ -1,4 +1,4 @@
-/** `flowcell/ai`: one tool of the AI SDK (`ai` 6 or 7) in place of many. Loads without it. */
+/** `flowcell/ai`: one tool of the AI SDK (`ai` 6 or 7) in place of many, and stores for its approvals. Loads without the SDK. */
 
 export {
   type CodemodeInput,
@@ -9,4 +9,6 @@ export {
   codemodeTool,
   type JsonView,
   type PendingView,
+  type PromptOptions,
 } from "@flowcell/codemode";
+export { MemoryStore, openSqliteStore, type SqliteStoreOptions, type Store } from "@flowcell/journal";

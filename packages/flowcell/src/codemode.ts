@@ -1,20 +1,30 @@
-/** `flowcell/codemode`: scripts that a model wrote, against tools, in confined workers. */
+/**
+ * `flowcell/codemode`: scripts that a model wrote, against tools, in confined workers; and the stores in which they can wait for
+ * an approval.
+ */
 
 export {
+  type ApprovalAnswer,
   type Codemode,
   type CodemodeOptions,
   CodemodeOptionsError,
+  codemodePrompt,
   createCodemode,
   type ExecuteFailed,
   type ExecuteOptions,
   type ExecuteResult,
+  type PromptOptions,
+  type SearchOptions,
+  searchTools,
   type Tool,
   type ToolContext,
   type ToolDefinition,
   type ToolEffect,
   type ToolFunction,
+  type ToolHit,
   type ToolNamespace,
   type ToolSchema,
   type ToolSet,
   type ToolsGiven,
 } from "@flowcell/codemode";
+export { MemoryStore, openSqliteStore, type SqliteStoreOptions, type Store } from "@flowcell/journal";
