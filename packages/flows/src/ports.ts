@@ -429,6 +429,8 @@ export interface FlowServiceOptions {
   readonly functions: readonly HostFunction[];
   /** Runs that are active at the same time over all flows. */
   readonly activeMost: number;
+  /** Finished runs are removed, oldest first, while the store is larger than this. Default 4 GiB. */
+  readonly storeBytesMost?: number;
   /**
    * What the service does by itself: `all`; `runs`: drives unfinished runs and what they start, fires no trigger; `nothing`: only
    * answers (a command that lists flows must not set runs going). `all` unless given.

@@ -55,6 +55,7 @@ const commitMostMs = 30_000;
 /** When cron times, due runs or retention could not be served now. */
 const againMs = 5_000;
 const bugCharsMax = 4_000;
+const storeBytesUsual = 4 * 1024 * 1024 * 1024;
 
 export class ServiceCore {
   readonly store: Store;
@@ -68,6 +69,7 @@ export class ServiceCore {
   readonly landmarks = new Landmarks();
   readonly watchers = new Watchers();
   readonly drives: NonNullable<FlowServiceOptions["drives"]>;
+  readonly storeBytesMost: number;
   readonly alarms: Alarms;
   readonly #waits = new RunWaits();
   /** Unfinished runs by `flow hash`. */
@@ -92,6 +94,7 @@ export class ServiceCore {
       entries,
     );
     this.alarms = new Alarms(this.catalog.now);
+    this.storeBytesMost = options.storeBytesMost ?? storeBytesUsual;
     this.admission = new Admission(options.activeMost);
     this.starter = new Starter(this.catalog, this.admission, {
       end: (runId, end) => this.#endWaiting(runId, end).then(() => undefined),

@@ -356,6 +356,36 @@ describe("retention", () => {
   });
 });
 
+test("a flow's runs are kept as long as its own manifest says", async () => {
+  const { service, runner } = await openService();
+  await install(service, "short", { retention: { days: 1 } });
+  await install(service, "long", { retention: { days: 9 } });
+  const [short, long] = [await begin(service, "short"), await begin(service, "long")];
+  await runner.finish(short);
+  await runner.finish(long);
+  await vi.advanceTimersByTimeAsync(26 * 3_600_000);
+  await expect(service.run(short)).rejects.toMatchObject({ code: "not_found" });
+  expect((await service.run(long)).status).toBe("completed");
+});
+
+test("the oldest finished runs go while the store is too large", async () => {
+  const { service, runner } = await openService({ storeBytesMost: 1000 });
+  await install(service, "f", { concurrency: { limit: 5 } });
+  const [one, two] = [await begin(service, "f"), await begin(service, "f")];
+  await runner.finish(one);
+  const stats = await store.stats();
+  let bytes = 5000;
+  vi.spyOn(store, "stats").mockImplementation(async () => ({ ...stats, bytes }));
+  const retain = vi.spyOn(store, "retain");
+  await vi.advanceTimersByTimeAsync(2 * 3_600_000);
+  await expect(service.run(one)).rejects.toMatchObject({ code: "not_found" });
+  expect((await service.run(two)).state).not.toBe("finished");
+  bytes = 900;
+  retain.mockClear();
+  await vi.advanceTimersByTimeAsync(3_600_000);
+  expect(retain.mock.calls.every(([{ runsMax }]) => runsMax === 500)).toBe(true);
+});
+
 test("states and statuses are asked for by name, with a suggestion for a wrong one", async () => {
   const { service, runner } = await openService();
   await install(service, "f", { concurrency: { limit: 5 } });

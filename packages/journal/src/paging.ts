@@ -19,10 +19,10 @@ export function auditLimit(limit: number): number {
   return limit;
 }
 
-export function checkedRetention({ finishedBefore, runsMax }: Retention): Retention {
+export function checkedRetention({ finishedBefore, runsMax, flow }: Retention): Retention {
   if (!Number.isFinite(finishedBefore))
     throw new RangeError(`finishedBefore is a time, not ${finishedBefore}`);
   if (!Number.isInteger(runsMax) || runsMax < 1)
     throw new RangeError(`runsMax is a whole number from 1, not ${runsMax}`);
-  return { finishedBefore, runsMax };
+  return { finishedBefore, runsMax, ...(flow === undefined ? {} : { flow }) };
 }

@@ -403,8 +403,10 @@ export interface StoreStats {
 export interface Retention {
   /** Runs that finished before this are removed; their deduplication keys stay. */
   readonly finishedBefore: number;
-  /** At most this many at a time. */
+  /** At most this many at a time, oldest first. */
   readonly runsMax: number;
+  /** Only runs of this flow; of every flow when absent. */
+  readonly flow?: string;
 }
 
 /** The store cannot go on: the disk failed or the store is closed. Nothing that was not acknowledged can be relied on. */

@@ -1,6 +1,7 @@
 /**
- * Removes runs that nobody has to keep any more, once an hour and a little at a time. Runs that are not finished stay, and
- * deduplication keys stay for ever.
+ * Removes runs that nobody has to keep any more, once an hour and a little at a time: by the age that each flow's manifest
+ * says, then the oldest of all while the store is larger than it may be. Runs that are not finished stay, and deduplication
+ * keys stay for ever.
  */
 
 import { Alarm } from "../engine/alarms.js";
@@ -12,6 +13,8 @@ export const usualDays = 30;
 const everyMs = 3_600_000;
 const firstMs = 60_000;
 const batch = 500;
+/** When size decides: the store is measured again after so many. */
+const sizeBatch = 100;
 
 export class RetentionJob {
   readonly #core: ServiceCore;
@@ -37,27 +40,45 @@ export class RetentionJob {
   }
 
   async #retain(): Promise<void> {
+    const { catalog } = this.#core;
+    const known = [...catalog.entries()].map(({ row }) => row.flow);
+    for (const flow of known) await this.#byAge(await this.#days(flow), flow);
+    // What belongs to no flow that is known.
+    await this.#byAge(Math.max(usualDays, await this.#longest(known)));
+    await this.#bySize();
+  }
+
+  async #byAge(days: number, flow?: string): Promise<void> {
     const { catalog, store } = this.#core;
-    const days = await this.#days();
-    const finishedBefore = catalog.now() - days * dayMs;
-    while (!this.#stopped && (await store.retain({ finishedBefore, runsMax: batch })) === batch) {
+    const retention = {
+      finishedBefore: catalog.now() - days * dayMs,
+      runsMax: batch,
+      ...(flow === undefined ? {} : { flow }),
+    };
+    while (!this.#stopped && (await store.retain(retention)) === batch) {
       // The next batch.
     }
   }
 
-  /** The store removes by age alone: the flow that keeps its runs longest decides. */
-  async #days(): Promise<number> {
-    let most = 0;
-    const { catalog } = this.#core;
-    for (const { row, versions } of catalog.entries()) {
-      const hash = row.approvedHash ?? [...versions.keys()].at(-1);
-      if (hash === undefined) continue;
-      const plan = await catalog.readable(row.flow, hash);
-      most = Math.max(
-        most,
-        typeof plan === "string" ? usualDays : (plan.manifest.retention?.days ?? usualDays),
-      );
+  async #bySize(): Promise<void> {
+    const { catalog, store, storeBytesMost } = this.#core;
+    while (!this.#stopped && (await store.stats()).bytes > storeBytesMost) {
+      const removed = await store.retain({ finishedBefore: catalog.now(), runsMax: sizeBatch });
+      if (removed === 0) return;
     }
-    return Math.max(most, most === 0 ? usualDays : 1);
+  }
+
+  async #longest(flows: readonly string[]): Promise<number> {
+    const days = await Promise.all(flows.map((flow) => this.#days(flow)));
+    return Math.max(0, ...days);
+  }
+
+  async #days(flow: string): Promise<number> {
+    const { catalog } = this.#core;
+    const entry = catalog.find(flow);
+    const hash = entry?.row.approvedHash ?? [...(entry?.versions.keys() ?? [])].at(-1);
+    if (hash === undefined) return usualDays;
+    const plan = await catalog.readable(flow, hash);
+    return typeof plan === "string" ? usualDays : (plan.manifest.retention?.days ?? usualDays);
   }
 }

@@ -179,10 +179,11 @@ export class MemoryStore implements Store {
 
   async retain(retention: Retention): Promise<number> {
     this.#mustBeOpen();
-    const { finishedBefore, runsMax } = checkedRetention(retention);
+    const { finishedBefore, runsMax, flow } = checkedRetention(retention);
     const finished: { readonly runId: string; readonly finishedAt: number }[] = [];
     for (const { row } of this.#tables.runs.values()) {
       const { runId, finishedAt } = row;
+      if (flow !== undefined && row.flow !== flow) continue;
       if (finishedAt !== null && finishedAt < finishedBefore) finished.push({ runId, finishedAt });
     }
     const removed = finished.sort((one, other) => one.finishedAt - other.finishedAt).slice(0, runsMax);
@@ -195,7 +196,8 @@ export class MemoryStore implements Store {
     }
     const gone = new Set(removed.map(({ runId }) => runId));
     const kept = quarantine.filter(
-      ({ runId, at }) => !gone.has(runId) && (at >= finishedBefore || this.#tables.runs.has(runId)),
+      ({ runId, at }) =>
+        !gone.has(runId) && (flow !== undefined || at >= finishedBefore || this.#tables.runs.has(runId)),
     );
     quarantine.splice(0, quarantine.length, ...kept);
     return removed.length;

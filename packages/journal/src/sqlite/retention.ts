@@ -8,12 +8,16 @@ import type { Database, Statement } from "./driver.js";
 
 export class Retainer {
   readonly #old: Statement<{ readonly seq: number }>;
+  readonly #oldOfFlow: Statement<{ readonly seq: number }>;
   readonly #remove: Statement;
   readonly #orphans: Statement;
 
   constructor(db: Database) {
     this.#old = db.prepare(
       `SELECT seq FROM runs WHERE state = 'finished' AND finished_at < ? ORDER BY finished_at, seq LIMIT ?`,
+    );
+    this.#oldOfFlow = db.prepare(
+      `SELECT seq FROM runs WHERE state = 'finished' AND flow = ? AND finished_at < ? ORDER BY finished_at, seq LIMIT ?`,
     );
     this.#remove = db.prepare("DELETE FROM runs WHERE seq = ?");
     // Of runs that were never there, or were gone when something late came for them.
@@ -23,10 +27,14 @@ export class Retainer {
   }
 
   /** How many runs were removed. */
-  retain({ finishedBefore, runsMax }: Retention): number {
-    const rows = this.#old.all(finishedBefore, runsMax);
+  retain({ finishedBefore, runsMax, flow }: Retention): number {
+    const rows =
+      flow === undefined
+        ? this.#old.all(finishedBefore, runsMax)
+        : this.#oldOfFlow.all(flow, finishedBefore, runsMax);
     for (const { seq } of rows) this.#remove.run(seq);
-    this.#orphans.run(finishedBefore);
+    // Nobody's runs are no flow's.
+    if (flow === undefined) this.#orphans.run(finishedBefore);
     return rows.length;
   }
 }

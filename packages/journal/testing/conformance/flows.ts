@@ -182,6 +182,7 @@ export function flowsConform(on: Stage): void {
       const stray = { runId: "run_none", position: 0, at: 250, reason: "late", outcome: null };
       await must(on.store, { operations: [{ kind: "quarantine", row: stray }] });
 
+      expect(await on.store.retain({ finishedBefore: 400, runsMax: 9, flow: "nobody's" })).toBe(0);
       expect(await on.store.retain({ finishedBefore: 400, runsMax: 2 })).toBe(2);
       expect((await on.store.runs({ limit: 9 })).map(({ runId }) => runId)).toEqual([
         "run_e",
