@@ -50,6 +50,16 @@ describe("a script that ends by itself", () => {
     expect(driver.outcome(0)).toEqual([]);
   });
 
+  test("is finished though what it last made is not recorded any more", () => {
+    const driver = new Driver();
+    driver.start();
+    driver.send({ kind: "go" });
+    driver.call(0);
+    driver.is(0, approval);
+    expect(driver.ended("completed")).toEqual([]);
+    expect(driver.settle()).toEqual(["commit run finished completed/-", "rest finished"]);
+  });
+
   test.each([keyed, once])("waits for the effects that it began, having stored how it ended", (as) => {
     const driver = live();
     driver.made(0, as);

@@ -65,9 +65,10 @@ export class RunMachine {
     passTime(run);
     takeSignals(run);
     pumpOut(run);
-    decideBlocked(run);
-    complete(run);
-    run.flush();
+    do {
+      decideBlocked(run);
+      complete(run);
+    } while (run.flush());
     const alarmAt = nextAlarm(run);
     if (alarmAt !== this.#alarmAt) {
       this.#alarmAt = alarmAt;

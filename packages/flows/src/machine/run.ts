@@ -280,9 +280,12 @@ export class Run {
     this.#logs.push({ seq, level, guestTimeMs, text });
   }
 
-  /** Hands the next unit over, if there is anything to change and nothing on its way. */
-  flush(): void {
-    if (this.#flying !== null || this.#steps.length === 0 || this.phase === "fenced") return;
+  /**
+   * Hands the next unit over, if there is anything to change and nothing on its way. True when nothing of what was to change
+   * is wanted any more: there is no unit whose end would bring the run on.
+   */
+  flush(): boolean {
+    if (this.#flying !== null || this.#steps.length === 0 || this.phase === "fenced") return false;
     const unit = new UnitBuilder(this.#counters, this.now, this.options.virtualTime);
     const logs = this.#logs.length > 0;
     if (logs) unit.operations.push({ kind: "logs", lines: this.#logs });
@@ -294,13 +297,14 @@ export class Run {
       step.build(unit);
       if (unit.operations.length > from) steps.push({ step, from, to: unit.operations.length });
     }
-    if (steps.length === 0) return;
+    if (steps.length === 0) return true;
     if (logs) this.#logs = [];
     const wakes = unit.resumes && this.stored === "suspended" && !this.needsReconcile;
     if (wakes) this.changeState(unit, "pending", { status: null, reason: null, dueAt: null });
     const token = this.#nextToken++;
     this.#flying = { token, steps, wakes };
     this.say({ kind: "commit", token, operations: unit.operations });
+    return false;
   }
 
   /** Returns whether the unit made a suspended run pending. */
