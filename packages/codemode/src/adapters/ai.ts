@@ -2,7 +2,6 @@
  * `codemodeTool`: one tool of the AI SDK in place of many. The model writes a script that calls them. The SDK need not be
  * installed for this file to load.
  *
- *     import { codemodeTool } from "flowcell/ai";
  *     const codemode = await codemodeTool({ tools: { weather, sendMail } });
  *     await generateText({ model, tools: { codemode }, stopWhen: stepCountIs(8), prompt });
  *

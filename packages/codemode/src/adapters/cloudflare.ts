@@ -2,7 +2,6 @@
  * `FlowcellExecutor`: what users of @cloudflare/codemode pass as `executor` to run scripts in confined processes on Node. The
  * package calls `execute`; it need not be installed.
  *
- *     import { FlowcellExecutor } from "flowcell/cloudflare";
  *     const executor = new FlowcellExecutor({ limits: { wallMs: 30_000 } });
  *     createCodeTool({ tools, executor });
  *
