@@ -18,48 +18,49 @@ import type { ToolSet } from "./tools.js";
 export const askNamespace = "zz$ask";
 
 /**
- * `f` is the script, `h` the host object. `h` answers names that are not granted with a function that throws, which words the
- * error here too. `a` are names that tools had before they were made identifiers, `q` tools that may need approval: the
- * question comes first, and what it was answered goes with the call, which the parent checks (approval-calls.ts).
+ * Compiled when a script first asks for something that is no granted name by itself: a few hundred bytes of text cost the
+ * engine more than most scripts do. `h` is the host object, `s` the namespaces, `a` names that tools had before they were made
+ * identifiers, `q` tools that may need approval: there the question comes first, and what it was answered goes with the call,
+ * which the parent checks (approval-calls.ts). `h` answers names that are not granted with a function that throws, which words
+ * the error here too.
  */
-const guestText = `(f,n,a,q)=>(_,h)=>{
-const s={__proto__:null};
+const rareText = `return(h,s,a,q)=>{"use strict";
+const made={__proto__:null};
 const ask=(p,k)=>{
-const g=h[p][k],w=h.${askNamespace}[p][k];
-return Object.defineProperty(async(...x)=>{
-const at=new Error().stack;
-try{const r=await w(...x);return await(r===undefined?g(...x):g(x[0],r.ticket))}
-catch(e){throw Object.defineProperty(e,"stack",{value:at})}
-},"name",{value:k})
+const call=h[p][k],question=h.${askNamespace}[p][k];
+return async(...x)=>{
+const stack=new Error().stack;
+try{const r=await question(...x);return await(r===undefined?call(...x):call(x[0],r.ticket))}
+catch(e){throw Object.defineProperty(e,"stack",{value:stack})}
+}
 };
-const make=(p)=>{
-const there=p in h,g=there?h[p]:h,m={__proto__:null},own=a[p];
-const name=(k)=>own!==undefined&&Object.hasOwn(own,k)?own[k]:k;
-const has=(k)=>typeof k==="string"&&there&&name(k) in g;
-const refuse=(k)=>()=>{
-let t=p+"."+k+" is not a tool here";
-try{g[k]()}catch(e){t=e.message.replaceAll(/(, )?${askNamespace}[.][\\w$.]+/g,"").replaceAll("host.","").replace(/^\\S+ is not granted to this script/,()=>t)}
-throw new TypeError(t)
+const refuse=(name,denied)=>()=>{
+let text=name+" is not a tool here";
+try{denied()}catch(e){text=e.message.replaceAll(/(, )?${askNamespace}[.][\\w$.]+/g,"").replaceAll("host.","").replace(/^\\S+ is not granted to this script/,()=>text)}
+throw new TypeError(text)
 };
-const get=(_,k)=>{
-if(typeof k==="symbol")return;
-if(m[k]!==undefined)return m[k];
-const v=has(k)?q.includes(p+"."+name(k))?ask(p,name(k)):g[name(k)]:p==="${rootNamespace}"&&s[k]!==undefined?s[k]:g[k]===undefined||k in {}?undefined:refuse(k);
-if(v!==undefined)m[k]=v;
-return v
+const make=(p,k)=>{
+const own=a[p],name=own!==undefined&&Object.hasOwn(own,k)?own[k]:k,there=p in h;
+if(there&&name in h[p])return q.includes(p+"."+name)?ask(p,name):h[p][name];
+if(p==="${rootNamespace}"&&Object.hasOwn(s,k))return s[k];
+const denied=h[p][k];
+return denied===undefined||k in {}?undefined:refuse(p+"."+k,denied)
 };
-const no=()=>false;
-return new Proxy({__proto__:null},{__proto__:null,get,has:(_,k)=>has(k),set:no,defineProperty:no,deleteProperty:no,
-ownKeys:()=>there?Reflect.ownKeys(g):[],
-getOwnPropertyDescriptor:(t,k)=>has(k)?{value:get(t,k),enumerable:true,configurable:true}:undefined})
-};
-const put=(k,value)=>Object.defineProperty(globalThis,k,{__proto__:null,value,writable:true,configurable:true});
-for(const p of n)s[p]=make(p);
-for(const p of n)put(p,s[p]);
-const t=make("${rootNamespace}");
-put("${rootNamespace}",t);put("codemode",t);
-return f()
+return(p,k)=>made[p+"."+k]??=make(p,k)
 }`.replaceAll("\n", "");
+
+/** `f` is the script; what it finds in the realm was put there before it runs. Short: every script is parsed with it. */
+function guestText(namespaces: readonly string[], aliases: object, asking: readonly string[]): string {
+  const granted = asking.length === 0 ? "k in t" : 'k in t&&!q.includes(p+"."+k)';
+  return (
+    `f=>(_,h)=>{const F=Function,s={__proto__:null},q=${JSON.stringify(asking)};let r;` +
+    `const w=p=>new Proxy(h[p],{__proto__:null,get:(t,k)=>typeof k==="symbol"||${granted}?t[k]:` +
+    `(r??=F(${JSON.stringify(rareText)})()(h,s,${JSON.stringify(aliases)},q))(p,k)});` +
+    "const put=(k,value)=>Object.defineProperty(globalThis,k,{__proto__:null,value,writable:true,configurable:true});" +
+    namespaces.map((name) => `put("${name}",s.${name}=w("${name}"));`).join("") +
+    `const t=w("${rootNamespace}");put("${rootNamespace}",t);put("codemode",t);return f()}`
+  );
+}
 
 /** What stands before and after an expression that is the script's function. */
 export interface Surround {
@@ -76,9 +77,6 @@ export function surroundOf({ tools }: ToolSet): Surround {
     aliases[namespace] = { ...aliases[namespace], [originalName]: name };
   }
   const asking = tools.filter(mayAsk).map(callName);
-  const data = [[...namespaces], aliases, asking].map((part) => `,${JSON.stringify(part)}`).join("");
-  return {
-    before: `(function(){"use strict";return{default:(${guestText})(`,
-    after: `${data})}})`,
-  };
+  const text = guestText([...namespaces], aliases, asking);
+  return { before: `(function(){"use strict";return{default:(${text})(`, after: ")}})" };
 }
