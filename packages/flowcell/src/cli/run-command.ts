@@ -4,7 +4,7 @@
  * a file does not load.
  */
 
-import { statSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { outcomeTable } from "@flowcell/protocol";
 import { PooledRuntime } from "../runtime.js";
 import { askedLimits, cancelOnSignals, report } from "./execution.js";
@@ -52,6 +52,9 @@ export async function runCommand(typed: Typed, streams: Streams): Promise<number
     });
     trace?.finish(result);
     report(result, typed.flag("json"), streams);
+    if (!result.started && /^[a-z0-9_-]{1,63}$/.test(path) && !existsSync(path)) {
+      streams.err(`flowcell: if ${path} is an installed flow: flowcell start ${path}\n`);
+    }
     return outcomeTable[result.status].exitCode;
   } finally {
     release();

@@ -7,7 +7,7 @@ import { StoreHeld } from "@flowcell/journal";
 import { outcomeTable } from "@flowcell/protocol";
 import { tell } from "../owner/failures.js";
 import { openOwner } from "../owner/open.js";
-import { hasOptions, readSettings, withOptions, writeSettings } from "../owner/settings.js";
+import { hasOptions, readSettings, secretLookup, withOptions, writeSettings } from "../owner/settings.js";
 import type { Context } from "./context.js";
 import { settingOptions } from "./decide.js";
 import { patienceMsMax, patienceMsUsual } from "./drain.js";
@@ -27,6 +27,13 @@ export async function serve(context: Context): Promise<number> {
     );
   });
   if (hasOptions(options)) writeSettings(folder.settingsFile, settings);
+  const secretValue = secretLookup(settings, parts.environment);
+  for (const [name, reference] of Object.entries(settings.secrets)) {
+    if (secretValue(name) !== undefined) continue;
+    context.remark(
+      `flowcell: the secret ${name} has no value now (${reference}); runs that need it wait for one`,
+    );
+  }
   context.remark(`flowcell: serving ${folder.path} (socket ${folder.socketFile}; HTTP is not built yet)`);
   const end = await Promise.race([stopped, owner.service.failed.then((error) => ({ error }))]);
   if ("error" in end) {

@@ -67,9 +67,13 @@ export async function openOwner(
     return {
       service,
       close: async (patienceMs) => {
-        if (drives !== "nothing") await service.drain(patienceMs);
-        await socket.close(answerMs);
-        await closeAll(open);
+        // A store that has failed can suspend nothing; everything is let go of all the same.
+        try {
+          if (drives !== "nothing") await service.drain(patienceMs);
+        } finally {
+          await socket.close(answerMs);
+          await closeAll(open);
+        }
       },
     };
   } catch (error) {

@@ -44,6 +44,7 @@ describe("options", () => {
     ["no name", { mount: ["./x"] }, /write name=FOLDER/],
     ["no such folder", { mount: ["x=./is-not-there"] }, /no such folder/],
     ["a file for a folder", { mount: [`x=${text("")}`] }, /is no folder/],
+    ["a URL for a host", { allowNet: ["http://127.0.0.1:80"] }, /write a host, or host:port, without http/],
     ["a file without certificates", { caFile: text("nothing") }, /holds no PEM certificate/],
   ])("%s is a mistake", (_what, typed, message) => {
     expect(() => withOptions(noSettings, { ...none, ...typed })).toThrow(message);

@@ -9,6 +9,7 @@
 
 import { readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
+import { createFetchFunction, HostFunctionError } from "@flowcell/host";
 import { didYouMean } from "@flowcell/protocol";
 import * as z from "zod/mini";
 import { UsageError } from "../cli/usage.js";
@@ -105,7 +106,7 @@ export function withOptions(settings: Settings, options: SettingOptions): Settin
   return {
     format: 1,
     mounts: { ...settings.mounts, ...Object.fromEntries(mounts) },
-    privateHosts: [...new Set([...settings.privateHosts, ...options.allowNet])],
+    privateHosts: [...new Set([...settings.privateHosts, ...options.allowNet.map(hostOption)])],
     caFile: options.caFile === undefined ? settings.caFile : caFileOption(options.caFile),
     secrets: { ...settings.secrets, ...Object.fromEntries(secrets) },
   };
@@ -143,6 +144,20 @@ export function secretOption(text: string): [string, string] {
     "request",
     `--secret ${name}=…: secrets are not typed on a command line; put the value into an environment variable and write ${name}=env:VARIABLE`,
   );
+}
+
+/** Refused here as the function that opens hosts would refuse it later, when it is too late to say no. */
+function hostOption(text: string): string {
+  try {
+    createFetchFunction({ rules: [], secrets: [], secretValue: () => undefined, privateHosts: [text] });
+    return text;
+  } catch (error) {
+    if (!(error instanceof HostFunctionError)) throw error;
+    throw new UsageError(
+      "request",
+      `--allow-net ${JSON.stringify(text)}: write a host, or host:port, without http://, for example 127.0.0.1:8080`,
+    );
+  }
 }
 
 function caFileOption(file: string): string {
