@@ -14,9 +14,8 @@ const file = {
   reports: "test/guests/reports.test.ts: ",
   sweeps: "test/guests/sweeps.test.ts: ",
   survival: "test/survival/survival.test.ts: ",
+  approvals: "test/codemode/core-approvals.test.ts: ",
 };
-
-const resumed = "it needs a run that is suspended and resumed; the replay tests of flows hold it";
 
 export const reports: readonly Report[] = [
   {
@@ -255,18 +254,20 @@ export const reports: readonly Report[] = [
     from: "quickjs-wasi#34: an unknown host function returns undefined",
     tests: ["an unknown host function is an error that names it"],
   },
-  { number: 76, from: "restate#656: stack text makes a replay differ", tests: [], elsewhere: resumed },
+  {
+    number: 76,
+    from: "restate#656: stack text makes a replay differ",
+    tests: [`${file.approvals}a stack that is passed on does not make the replay differ`],
+  },
   {
     number: 77,
     from: "inngest#1295, restate#197: a journalled call overtaken",
-    tests: [],
-    elsewhere: resumed,
+    tests: [`${file.approvals}calls that overtake each other keep their order when the script is replayed`],
   },
   {
     number: 79,
     from: "executor#1347, #1300, #1778: resume after a restart",
-    tests: [],
-    elsewhere: resumed,
+    tests: [`${file.approvals}goes on with what a killed one has left, and carries out nothing twice`],
   },
   {
     number: 80,

@@ -8,10 +8,17 @@
 import { readFileSync } from "node:fs";
 import { basename, isAbsolute, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { type Codemode, CodemodeOptionsError, createCodemode, type ToolsGiven } from "@flowcell/codemode";
+import {
+  type ApprovalAnswer,
+  type Codemode,
+  CodemodeOptionsError,
+  createCodemode,
+  type ExecuteResult,
+  type ToolsGiven,
+} from "@flowcell/codemode";
 import { exitCodes, type Limits, outcomeTable } from "@flowcell/protocol";
 import { askedLimits, cancelOnSignals, report } from "./execution.js";
-import { logText } from "./human.js";
+import { logText, safeLines, valueText } from "./human.js";
 import type { Streams, Typed } from "./typed.js";
 import { UsageError } from "./usage.js";
 import { usageJson } from "./usage-json.js";
@@ -37,17 +44,35 @@ async function execute(typed: Typed, streams: Streams): Promise<number> {
   const stop = new AbortController();
   const release = cancelOnSignals(stop, streams);
   try {
-    const result = await codemode.execute(code, {
+    const first = await codemode.execute(code, {
       label: path === "-" ? "script.js" : labelOf(path),
       signal: stop.signal,
       onLog: (line) => streams.err(logText(line)),
     });
+    const result = await asked(codemode, first, streams);
     report(result, typed.flag("json"), streams);
     return outcomeTable[result.status].exitCode;
   } finally {
     release();
     await codemode.close();
   }
+}
+
+/** Goes on for as long as somebody at the terminal answers what the script asks for. */
+async function asked(codemode: Codemode, first: ExecuteResult, streams: Streams): Promise<ExecuteResult> {
+  let result = first;
+  while (result.status === "suspended" && streams.ask !== undefined) {
+    const answers: ApprovalAnswer[] = [];
+    for (const { callId, name, args } of result.pending) {
+      // TRUST: a script's arguments on a terminal.
+      const shown = safeLines(args.map((one) => valueText(one, true).trim()).join(", "));
+      const answer = await streams.ask(`${name}(${shown})\nMay it be called? [y/N] `);
+      answers.push({ callId, approve: /^y(?:es)?$/i.test(answer.trim()) });
+    }
+    if (answers.length === 0) break;
+    result = await codemode.resume(result.runId, answers);
+  }
+  return result;
 }
 
 async function open(tools: ToolsGiven, limits: Limits, toolsPath: string | undefined): Promise<Codemode> {
