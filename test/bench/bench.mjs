@@ -1,7 +1,8 @@
 #!/usr/bin/env node
 // The benchmark: every number that docs/SPECIFICATION.md promises, measured in one run on this machine.
-// Usage: npm run bench [-- --json] [-- --quick]. `--json` prints one JSON object and nothing else on stdout; `--quick`
-// takes a tenth of the samples. Nothing here fails because of a slow machine: promises that are compared with another
+// Usage: npm run bench [-- --json] [-- --quick] [-- --no-peers]. `--json` prints one JSON object and nothing else on stdout;
+// `--quick` takes a tenth of the samples; `--no-peers` leaves out the systems that codemode is compared with, which are
+// installed into a folder of their own the first time. Nothing here fails because of a slow machine: promises that are compared with another
 // engine are ratios within this run, the rest are reported beside the promise.
 import { execFileSync, spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
@@ -9,15 +10,26 @@ import { cpus, release } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { makePool, request, run, scriptOf } from "./cell.mjs";
+import {
+  atOnce,
+  parallelCalls,
+  resetPerSecond,
+  sequentialCalls,
+  singleUsePerSecond,
+  warmReset,
+  warmSingleUse,
+} from "./codemode.mjs";
 import { compareCompute } from "./compute.mjs";
+import { journaledCalls, journaledThroughput, resumeAfter } from "./flows.mjs";
 import { machine } from "./machine.mjs";
+import { comparePeers } from "./peers.mjs";
 import { median, percentile, samples, timed } from "./statistics.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const options = new Set(process.argv.slice(2));
 for (const option of options) {
-  if (option !== "--json" && option !== "--quick") {
-    process.stderr.write(`unknown option ${option}; there are --json and --quick\n`);
+  if (!["--json", "--quick", "--no-peers"].includes(option)) {
+    process.stderr.write(`unknown option ${option}; there are --json, --quick and --no-peers\n`);
     process.exit(2);
   }
 }
@@ -180,7 +192,89 @@ const rows = [
   ["200 live workers", "≤ 2 s", manyWorkers, (r) => `${(r.ms / 1000).toFixed(2)} s`],
   ["warm activations", "≥ 6000/s", warmThroughput, (r) => `${Math.round(r.perSecond)}/s`],
   ["single-use activations", "≥ 300/s", singleUseThroughput, (r) => `${Math.round(r.perSecond)}/s`],
+  ...flowRows(),
+  ...codemodeRows(),
 ];
+
+/** One row measures all effects; the others show its parts. */
+function flowRows() {
+  const part = (effect) => () => ({ ...report.results["journaled calls"].effects[effect] });
+  const show = (r) => `${r.p50.toFixed(2)} ms, ${r.beyond.toFixed(2)} beyond`;
+  return [
+    [
+      "journaled calls",
+      "(a flush of this disk beside them)",
+      () => journaledCalls(count(20)),
+      (r) => `${r.flushP50.toFixed(2)} ms`,
+    ],
+    ["  local, one flush", "≤ 0.25 ms beyond it, p50", part("local"), show],
+    ["  read, one flush", "≤ 0.25 ms beyond it, p50", part("read"), show],
+    ["  keyed, two flushes", "≤ 0.40 ms beyond them, p50", part("keyed"), show],
+    ["  once, two flushes", "≤ 0.40 ms beyond them, p50", part("once"), show],
+    [
+      "journaled calls, 20 runs at once",
+      "≥ 2000/s",
+      () => journaledThroughput(count(500)),
+      (r) => `${Math.round(r.perSecond)}/s`,
+    ],
+    ["resume after 10,000 calls", "≤ 2 s", () => resumeAfter(10_000), (r) => `${(r.ms / 1000).toFixed(2)} s`],
+  ];
+}
+
+function codemodeRows() {
+  const peers = ["run", "sebastianwessel", "isolated-vm"];
+  const measured = () => report.results["codemode beside its peers"];
+  return [
+    [
+      "codemode 1+1, single use",
+      "≤ 0.8 ms p50",
+      () => warmSingleUse(count(200)),
+      (r) => `${r.p50.toFixed(2)} ms`,
+    ],
+    ["codemode 1+1, reset", "≤ 0.3 ms p50", () => warmReset(count(2000)), (r) => `${r.p50.toFixed(2)} ms`],
+    [
+      "codemode, 100 calls in turn",
+      "≤ 12 ms",
+      () => sequentialCalls(count(100)),
+      (r) => `${r.p50.toFixed(1)} ms`,
+    ],
+    [
+      "codemode, 500 calls at once",
+      "≤ 40 ms",
+      () => parallelCalls(count(50)),
+      (r) => `${r.p50.toFixed(1)} ms`,
+    ],
+    ["codemode, 60 scripts at once", "all succeed", atOnce, (r) => `${r.succeeded} of 60`],
+    [
+      "codemode, single use",
+      "≥ 300/s",
+      () => singleUsePerSecond(count(1000)),
+      (r) => `${Math.round(r.perSecond)}/s`,
+    ],
+    [
+      "codemode, reset",
+      "≥ 3000/s",
+      () => resetPerSecond(count(10_000)),
+      (r) => `${Math.round(r.perSecond)}/s`,
+    ],
+    ...(options.has("--no-peers")
+      ? []
+      : [
+          [
+            "codemode beside its peers",
+            "(1+1; 100 calls)",
+            comparePeers,
+            (r) => `${r.flowcell.warmP50.toFixed(2)}; ${r.flowcell.hundredCallsP50.toFixed(1)} ms`,
+          ],
+          ...peers.map((name) => [
+            `  the same by ${name}`,
+            "(beside it)",
+            () => measured()[name] ?? { skipped: "could not be installed" },
+            (r) => r.skipped ?? `${r.warmP50.toFixed(2)}; ${r.hundredCallsP50.toFixed(1)} ms`,
+          ]),
+        ]),
+  ];
+}
 
 const report = {
   node: process.versions.node,
