@@ -293,6 +293,20 @@ describe("a cancel", () => {
     expect(driver.start()).toEqual(["commit run finished cancelled/caller"]);
   });
 
+  test("for a revocation, after the script's end, sends nothing again", () => {
+    const over = { state: "running", endOrder: 0, endStatus: "completed" } as const;
+    const driver = new Driver(history(over, [callRow(0, "keyed"), callRow(1, "keyed")]));
+    driver.start();
+    driver.is(0, keyed);
+    expect(driver.send({ ...cancel, reason: "revoked" })).toEqual([]);
+    expect(driver.is(1, keyed)).toEqual([]);
+    expect(driver.settle()).toEqual([
+      "commit #0 +0 0=outcome_unknown; #1 +0 1=outcome_unknown",
+      "commit run finished completed/-",
+      "rest finished",
+    ]);
+  });
+
   test("after the script's end changes nothing", () => {
     const driver = live();
     driver.made(0, keyed);

@@ -135,6 +135,11 @@ export function diverge(run: Run, divergence: Divergence): void {
 }
 
 export function cancel(run: Run, { by, reason }: CancelEvent): void {
+  if (run.phase === "closing") {
+    // Its end stands; but a version that may not run sends nothing again either.
+    if (reason === "revoked") giveUpRecorded(run);
+    return;
+  }
   const error = runError(reason, "Cancelled", `the run was cancelled by ${by}`);
   close(run, { status: "cancelled", reason, ...error, by }, `cancelled by ${by}`);
 }
