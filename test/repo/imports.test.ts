@@ -34,8 +34,11 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
 
 const importPattern = /(?:from\s+|import\s*\(\s*|import\s+)["']([^"']+)["']/g;
 
+/** Comments are prose, and may say `from "…"`. */
+const comments = /\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm;
+
 function importsOf(text: string): string[] {
-  return [...text.matchAll(importPattern)].map((match) => match[1] ?? "");
+  return [...text.replaceAll(comments, "").matchAll(importPattern)].map((match) => match[1] ?? "");
 }
 
 interface Manifest {
