@@ -285,6 +285,14 @@ describe("a store", () => {
   });
 });
 
+test("a small limit on inputs is none on scripts", async () => {
+  const { codemode } = await shop();
+  const result = await codemode.execute(`return "${"x".repeat(5000)}".length`, {
+    limits: { inputBytes: 1024 },
+  });
+  expect(result).toMatchObject({ ok: true, value: 5000 });
+});
+
 describe("another process", () => {
   test("goes on with what a killed one has left, and carries out nothing twice", async () => {
     const folder = mkdtempSync(join(tmpdir(), "flowcell-approvals-"));

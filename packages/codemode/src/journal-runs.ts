@@ -7,7 +7,7 @@
  * answer, and nobody can guess one; the same answer again changes nothing, another one is refused.
  */
 
-import { createHash, randomBytes } from "node:crypto";
+import { randomBytes } from "node:crypto";
 import { bundleFailed, notStarted } from "@flowcell/bundle";
 import {
   createRunner,
@@ -18,22 +18,15 @@ import {
   type Runner,
 } from "@flowcell/flows";
 import type { HostFunction } from "@flowcell/host";
-import type { NewRun, RunHistory, RunRow, Store } from "@flowcell/journal";
-import { type Manifest, parseManifest } from "@flowcell/manifest";
+import type { RunHistory, RunRow, Store } from "@flowcell/journal";
 import type { ConfinedPool } from "@flowcell/pool";
-import {
-  decodeValue,
-  encodeValue,
-  type Limits,
-  limitCeilings,
-  parseLimits,
-  valueBounds,
-} from "@flowcell/protocol";
+import { type Limits, limitCeilings, parseLimits } from "@flowcell/protocol";
 import { defaultBuildFolder, readWorkerBuild } from "@flowcell/sandbox";
 import { answerOutcome, outcomeOf } from "./approval-calls.js";
 import { newRunId, refuse, requestProblem, type SentLimits, sentLimits } from "./execute.js";
 import { type ApprovalAnswer, checkedAnswers, isSameAnswer, misuse } from "./journal-answers.js";
 import { journalResult } from "./journal-result.js";
+import { type Kept, keptBytes, keptOf, manifest, newRun } from "./kept-run.js";
 import { LiveCells } from "./live-cells.js";
 import type { Normalizer, NormalResult, NormalScript } from "./normalize.js";
 import type { ExecuteOptions } from "./options.js";
@@ -58,15 +51,6 @@ export interface JournalParts {
   readonly forgets: boolean;
 }
 
-/** What is kept with a run, as its input. */
-interface Kept {
-  readonly code: string;
-  readonly label: string | undefined;
-  readonly limits: Limits;
-}
-
-/** Of a run, suspensions not counted; what one activation may take is its wallMs. */
-const deadlineMs = 24 * 3_600_000;
 /** Executions that may wait for an answer: each holds its journal. */
 const unfinishedMost = 10_000;
 /** Finished executions that are kept for those who ask again, where nobody else keeps them. */
@@ -138,7 +122,7 @@ export class JournalRuns {
   }
 
   async #begin(kept: Kept, options: ExecuteOptions, script: NormalScript): Promise<ExecuteResult> {
-    const run = this.#newRun(kept, options.idempotencyKey);
+    const run = newRun(this.#parts.name, kept, options.idempotencyKey);
     const result = await this.#store.commit({ operations: [{ kind: "createRun", run }] });
     const made = result.ok ? result.results[0] : undefined;
     if (made?.kind !== "run") throw new Error(result.ok ? "the store made no run" : result.message);
@@ -286,32 +270,14 @@ export class JournalRuns {
       hash: run.versionHash,
       manifest: manifest(),
       script: script.text,
-      limits: sent.limits,
+      // The script is the input here, whatever was allowed for one.
+      limits: { ...sent.limits, inputBytes: Math.max(sent.limits.inputBytes, keptBytes) },
       functions: this.#parts.functions,
       names: this.#names,
       kvMaxBytes: 0,
       mapError: errorMapper(() => script.map),
     });
     return { ok: true, runnable };
-  }
-
-  #newRun(kept: Kept, idempotencyKey: string | undefined): NewRun {
-    const now = Date.now();
-    return {
-      runId: newRunId(),
-      flow: this.#parts.name,
-      versionHash: createHash("sha256").update(kept.code).digest("hex"),
-      trigger: { kind: "manual", by: "codemode" },
-      deduplicationKey: idempotencyKey ?? null,
-      concurrencyKey: "",
-      input: encodeValue(kept, keptBounds),
-      seed: randomBytes(32).toString("hex"),
-      guestStartMs: now,
-      createdAt: now,
-      notBefore: now,
-      deadlineMs,
-      attempt: 1,
-    };
   }
 
   #limitsOf(asked: unknown): SentLimits | string {
@@ -404,23 +370,4 @@ function asksSomebody(history: RunHistory): boolean {
     ({ callId, position, cancelled }) =>
       callId !== null && !cancelled && outcomeOf(history, position) === undefined,
   );
-}
-
-const keptBytes = 8 * 1024 * 1024;
-const keptBounds = { textBytes: keptBytes, attachmentBytes: 0, nodes: valueBounds.nodes };
-
-/** What `#newRun` wrote. */
-function keptOf({ input }: RunRow): Kept {
-  return decodeValue(input, keptBounds) as Kept;
-}
-
-let known: Manifest | undefined;
-
-/** Nothing of it is used but its being there: tools are no grants. */
-function manifest(): Manifest {
-  if (known !== undefined) return known;
-  const parsed = parseManifest('{"format":1,"id":"codemode"}');
-  if (!parsed.ok) throw new Error(parsed.problems.map(({ message }) => message).join("; "));
-  known = parsed.manifest;
-  return known;
 }
