@@ -13,6 +13,8 @@ Ada was reminded.
   "cloudflare.mjs": `{ result: { Ada: 4250, Bob: 900 }, logs: [ 'orders: 3' ] }
 missing is not defined { file: 'script.js', line: 2, column: 10 }
 `,
+  "mcp.mjs": `{"names":["LICENSE-UNICODE.txt","UnicodeData.txt"],"sum":"The sum of 2 and 3 is 5."}
+`,
 };
 
 /** The command in the comment at the head. */

@@ -58,7 +58,8 @@ describe("what a client sees", () => {
     ["execute", { code: 1 }, /execute: code must be a text/],
     ["execute", { script: "1" }, /unknown key "script": did you mean code\?/],
     ["search", { query: "x", limit: 0 }, /limit must be a whole number from 1 to 50/],
-    ["resume", { runId: "r" }, /answers must be a list/],
+    ["resume", { runId: "r" }, /answers must be a list of 1 to 1000/],
+    ["resume", { runId: "r", answers: [] }, /answers must be a list of 1 to 1000/],
     ["resume", { runId: "r", answers: [{ callId: "c" }] }, /answers\[0\]: approve must be true or false/],
     ["resume", { runId: "r", answers: [{ callId: "c", approved: true }] }, /did you mean approve\?/],
   ])("%s with %j is an error of the protocol", async (name, args, message) => {

@@ -15,7 +15,11 @@ import type { Box } from "./attachments.js";
 
 const textCharsMost = 24_000;
 const logCharsMost = 6_000;
-const argumentsCharsMost = 4_000;
+/** Of all pending calls together, but enough of each to know it. */
+const argumentsCharsMost = 16_000;
+const argumentsCharsLeast = 200;
+/** Of each part: message, stack, cause. */
+const errorCharsMost = 4_000;
 const calledMost = 50;
 
 const textSchema = { type: "string" } as const;
@@ -139,12 +143,13 @@ function waiting(
   runId: string,
   pending: readonly { callId: string; name: string; args: JsonView[] }[],
 ): Json {
+  const most = Math.max(argumentsCharsLeast, Math.floor(argumentsCharsMost / pending.length));
   return {
     runId,
     pending: pending.map(({ callId, name, args }) => ({
       callId,
       name,
-      args: cutJson(args, argumentsCharsMost),
+      args: cutJson(args, most),
     })),
     next:
       "These calls need a person's approval. Ask the person, then call the tool resume with runId and an answer for each callId. " +
@@ -167,12 +172,19 @@ function logText(lines: readonly string[], truncated: boolean): Json {
   return { logs: truncated ? [...kept, "… (more was not kept)"] : kept };
 }
 
-/** JSON of at most about `textCharsMost` characters. */
+/** JSON of about `textCharsMost` characters at most: the value is cut first, then texts of the error. */
 function bounded(text: Json): string {
   const whole = JSON.stringify(text);
-  if (whole.length <= textCharsMost || text["value"] === undefined) return cut(whole, 2 * textCharsMost);
-  const rest = JSON.stringify({ ...text, value: null }).length;
-  return JSON.stringify({ ...text, value: cutJson(text["value"], Math.max(1_000, textCharsMost - rest)) });
+  if (whole.length <= textCharsMost) return whole;
+  const rest = { ...text, ...("error" in text ? { error: cutTexts(text["error"]) } : {}) };
+  if (text["value"] === undefined) return JSON.stringify(rest);
+  const left = textCharsMost - JSON.stringify({ ...rest, value: null }).length;
+  return JSON.stringify({ ...rest, value: cutJson(text["value"], Math.max(1_000, left)) });
+}
+
+function cutTexts(error: unknown): Json {
+  const entries: [string, unknown][] = Object.entries(error ?? {});
+  return Object.fromEntries(entries.map(([key, value]) => [key, cutJson(value, errorCharsMost)]));
 }
 
 /** The value itself, or the beginning of its text. */

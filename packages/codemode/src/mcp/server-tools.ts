@@ -57,6 +57,8 @@ export function listedTools(set: ToolSet, { promptTokens, limits }: McpConfig): 
           runId: { type: "string", description: "Of the suspended result" },
           answers: {
             type: "array",
+            minItems: 1,
+            maxItems: answersMost,
             items: {
               type: "object",
               properties: {
@@ -137,8 +139,8 @@ export function resumeOf(input: Input): {
 } {
   only(input, ["runId", "answers"], "resume");
   const { answers } = input;
-  if (!Array.isArray(answers) || answers.length > answersMost)
-    throw wrong("resume", `answers must be a list of { callId, approve }, at most ${answersMost}`);
+  if (!Array.isArray(answers) || answers.length === 0 || answers.length > answersMost)
+    throw wrong("resume", `answers must be a list of 1 to ${answersMost} { callId, approve }`);
   return { runId: textOf(input, "runId", "resume"), answers: answers.map(answerOf) };
 }
 
