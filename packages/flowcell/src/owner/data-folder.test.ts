@@ -1,5 +1,5 @@
 // Where the data folder is, and which folders are refused.
-import { chmodSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
@@ -79,10 +79,10 @@ describe("the folder", () => {
     expect(() => openDataFolder(file, false)).toThrow(/is no folder/);
   });
 
-  test.skipIf(process.getuid?.() === 0)(
-    "of another user is refused (skipped as root: every folder can be root's)",
-    () => {
-      expect(() => openDataFolder("/", false)).toThrow(/belongs to user 0/);
-    },
-  );
+  test("of another user is refused", () => {
+    const isRoot = process.getuid?.() === 0;
+    const path = isRoot ? mkdtempSync(join(scratch, "other-")) : "/";
+    if (isRoot) chownSync(path, 65_534, 65_534);
+    expect(() => openDataFolder(path, false)).toThrow(isRoot ? /belongs to user 65534/ : /belongs to user 0/);
+  });
 });
