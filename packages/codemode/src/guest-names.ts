@@ -54,8 +54,10 @@ function guestText(namespaces: readonly string[], aliases: object, asking: reado
   const granted = asking.length === 0 ? "k in t" : 'k in t&&!q.includes(p+"."+k)';
   return (
     `f=>(_,h)=>{const F=Function,s={__proto__:null},q=${JSON.stringify(asking)};let r;` +
-    `const w=p=>new Proxy(h[p],{__proto__:null,get:(t,k)=>typeof k==="symbol"||${granted}?t[k]:` +
-    `(r??=F(${JSON.stringify(rareText)})()(h,s,${JSON.stringify(aliases)},q))(p,k)});` +
+    // What was found is kept: behind the host object a name is looked up in all that are granted.
+    "const w=p=>{const m={__proto__:null};return new Proxy(h[p],{__proto__:null,get:(t,k)=>" +
+    `typeof k==="symbol"?t[k]:m[k]??=${granted}?t[k]:` +
+    `(r??=F(${JSON.stringify(rareText)})()(h,s,${JSON.stringify(aliases)},q))(p,k)})};` +
     "const put=(k,value)=>Object.defineProperty(globalThis,k,{__proto__:null,value,writable:true,configurable:true});" +
     namespaces.map((name) => `put("${name}",s.${name}=w("${name}"));`).join("") +
     `const t=w("${rootNamespace}");put("${rootNamespace}",t);put("codemode",t);return f()}`
