@@ -118,6 +118,21 @@ describe("approvals", () => {
     expect(wrote(folder)).toEqual([]);
   });
 
+  test("go on with a script that the client can still cancel", async () => {
+    const folder = newFolder();
+    const mcp = await start(folder, config(folder));
+    const suspended = await mcp.execute("await odd.write({ line: 'one' }); await odd.hang()");
+    const stop = new AbortController();
+    const call = mcp.call("resume", answers(suspended, true), stop.signal).catch((error: unknown) => error);
+    await until("the script hangs", () => folder.lines("notes").includes("hangs"));
+    stop.abort("no longer needed");
+    expect(await call).toBeInstanceOf(Error);
+    await until("the server knows", () => folder.lines("notes").includes("cancelled"));
+    const ended = structuredOf(await mcp.call("resume", answers(suspended, true)));
+    expect(ended.status).toBe("cancelled");
+    expect(wrote(folder)).toEqual(["wrote one"]);
+  });
+
   test("are shown in types and in hits, and named by the tool's own name", async () => {
     const folder = newFolder();
     const mcp = await start(folder, config(folder));

@@ -71,6 +71,8 @@ const tools = {
     annotations: { readOnlyHint: true },
     run: (_, signal) => {
       note("hangs");
+      // Both messages may have come at once.
+      if (signal.aborted) note("cancelled");
       signal.addEventListener("abort", () => note("cancelled"));
       return new Promise(() => undefined);
     },

@@ -17,7 +17,7 @@ import { surroundOf } from "./guest-names.js";
 import type { ApprovalAnswer } from "./journal-answers.js";
 import { JournalRuns } from "./journal-runs.js";
 import { Normalizer } from "./normalize.js";
-import { type CodemodeOptions, codemodeProblem, type ExecuteOptions } from "./options.js";
+import { type CodemodeOptions, codemodeProblem, type ExecuteOptions, type ResumeOptions } from "./options.js";
 import { poolOptions } from "./pool-options.js";
 import { codemodePrompt } from "./prompt.js";
 import type { ExecuteResult } from "./result.js";
@@ -35,7 +35,11 @@ export interface Codemode {
    * Answers what a suspended execution asks (`pending` of its result) and goes on with it. The same answer again gives the same
    * result; another answer is refused. With a store, also after a restart.
    */
-  resume<Value = unknown>(runId: string, answers: readonly ApprovalAnswer[]): Promise<ExecuteResult<Value>>;
+  resume<Value = unknown>(
+    runId: string,
+    answers: readonly ApprovalAnswer[],
+    options?: ResumeOptions,
+  ): Promise<ExecuteResult<Value>>;
   readonly tools: ToolSet;
   /** TypeScript declarations of the tools. */
   readonly types: string;
@@ -113,9 +117,10 @@ class PooledCodemode implements Codemode {
   async resume<Value = unknown>(
     runId: string,
     answers: readonly ApprovalAnswer[],
+    options: ResumeOptions = {},
   ): Promise<ExecuteResult<Value>> {
     const result = await (this.#runs instanceof JournalRuns
-      ? this.#runs.resume(runId, answers)
+      ? this.#runs.resume(runId, answers, options)
       : refuse("request", "no tool needs approval, so no execution waits for an answer"));
     return result as ExecuteResult<Value>; // as with execute
   }

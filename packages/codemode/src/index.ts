@@ -30,7 +30,7 @@ export type { McpConfig, McpConfigParts, McpConfigResult, McpServerConfig } from
 export { openMcpServer, openMcpTools, parseMcpConfig } from "./mcp/open.js";
 export type { McpServer, McpServerParts } from "./mcp/server.js";
 export type { Upstreams as McpTools, UpstreamsParts as McpToolsParts } from "./mcp/upstreams.js";
-export type { CodemodeOptions, ExecuteOptions } from "./options.js";
+export type { CodemodeOptions, ExecuteOptions, ResumeOptions } from "./options.js";
 export { codemodePrompt, type PromptOptions, promptRules } from "./prompt.js";
 export type { ExecuteFailed, ExecuteResult } from "./result.js";
 export { type ServerSchema, serverSchema, toolSchema } from "./schema.js";

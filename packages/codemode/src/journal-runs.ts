@@ -29,7 +29,7 @@ import { journalResult } from "./journal-result.js";
 import { type Kept, keptBytes, keptOf, manifest, newRun } from "./kept-run.js";
 import { LiveCells } from "./live-cells.js";
 import type { Normalizer, NormalResult, NormalScript } from "./normalize.js";
-import type { ExecuteOptions } from "./options.js";
+import { type ExecuteOptions, type ResumeOptions, resumeProblem } from "./options.js";
 import type { ExecuteResult } from "./result.js";
 
 export type { ApprovalAnswer } from "./journal-answers.js";
@@ -168,13 +168,15 @@ export class JournalRuns {
 
   // ---------------------------------------------------------------------------------------------------------------- answers
 
-  async resume(runId: unknown, answers: unknown): Promise<ExecuteResult> {
+  async resume(runId: unknown, answers: unknown, options: ResumeOptions): Promise<ExecuteResult> {
+    const problem = resumeProblem(options);
+    if (problem !== undefined) return refuse("request", problem);
     const checked = checkedAnswers(runId, answers);
     if (typeof checked === "string") return refuse("request", checked);
     if (this.#over !== undefined) return this.#ended("cancelled", "closing", this.#over);
     const { id, list } = checked;
     const before = this.#resuming.get(id) ?? Promise.resolve();
-    const done = before.then(() => this.#guarded(() => this.#resume(id, list)));
+    const done = before.then(() => this.#guarded(() => this.#resume(id, list, options.signal)));
     this.#resuming.set(id, done);
     try {
       return await done;
@@ -183,7 +185,13 @@ export class JournalRuns {
     }
   }
 
-  async #resume(runId: string, answers: readonly ApprovalAnswer[]): Promise<ExecuteResult> {
+  async #resume(
+    runId: string,
+    answers: readonly ApprovalAnswer[],
+    signal: AbortSignal | undefined,
+  ): Promise<ExecuteResult> {
+    // Nothing is answered for a caller who is gone.
+    if (signal?.aborted === true) return this.#ended("cancelled", "caller", "the caller cancelled", runId);
     const history = await this.#store.history(runId);
     if (history === null || history.run.flow !== this.#parts.name)
       return misuse(runId, "not_found", `there is no execution ${JSON.stringify(runId.slice(0, 80))}`);
@@ -211,11 +219,17 @@ export class JournalRuns {
       this.#opened().waitDone(runId, position, outcome);
     }
     const goesOn = open.length > 0 && state === "suspended";
-    // Taken means that it went on from where it was asked: the suspension before the answer is not its end.
-    return await this.#wait(
-      runId,
-      (run) => isOver(run) && (!goesOn || run.state === "finished" || run.activations > activations),
-    );
+    const cancel = (): void => void this.#runner?.cancel(runId, "caller", "caller");
+    signal?.addEventListener("abort", cancel, { once: true });
+    try {
+      // Taken means that it went on from where it was asked: the suspension before the answer is not its end.
+      return await this.#wait(
+        runId,
+        (run) => isOver(run) && (!goesOn || run.state === "finished" || run.activations > activations),
+      );
+    } finally {
+      signal?.removeEventListener("abort", cancel);
+    }
   }
 
   // ------------------------------------------------------------------------------------------------------------- the engine

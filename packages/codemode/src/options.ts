@@ -54,6 +54,11 @@ export interface ExecuteOptions {
   readonly onRun?: (runId: string) => void;
 }
 
+export interface ResumeOptions {
+  /** Aborting it ends the execution as `cancelled` and aborts its calls. */
+  readonly signal?: AbortSignal;
+}
+
 const { isFunction, isObject, isOneOf, isPositive, isWhole } = optionChecks;
 const limitsRow = { check: isObject, wanted: "an object of limit names and numbers" };
 
@@ -77,8 +82,12 @@ const codemodeTable: OptionTable<CodemodeOptions> = {
 
 const keyCharsMost = 200;
 
+const signalRow = { check: (value: unknown) => value instanceof AbortSignal, wanted: "an AbortSignal" };
+
+const resumeTable: OptionTable<ResumeOptions> = { signal: signalRow };
+
 const executeTable: OptionTable<ExecuteOptions> = {
-  signal: { check: (value) => value instanceof AbortSignal, wanted: "an AbortSignal" },
+  signal: signalRow,
   idempotencyKey: {
     check: (value) => typeof value === "string" && value.length > 0 && value.length <= keyCharsMost,
     wanted: `a text of 1 to ${keyCharsMost} characters`,
@@ -140,4 +149,10 @@ export function codemodeProblem(options: object): string | undefined {
 /** What is wrong with the options of an execution, or undefined. */
 export function executeProblem(options: object): string | undefined {
   return optionProblem(options, executeTable, foreign);
+}
+
+/** What is wrong with the options of a resumption, or undefined. */
+export function resumeProblem(options: unknown): string | undefined {
+  if (typeof options !== "object" || options === null) return "the options of resume must be an object";
+  return optionProblem(options, resumeTable, foreign);
 }

@@ -83,7 +83,7 @@ function toolOver(
     description: codemodePrompt(codemode.tools, { template: usualTemplate(asks), ...prompt }),
     modelCharsMax,
     execute: (code, execution) => codemode.execute(code, execution),
-    resume: asks ? (runId, answers) => codemode.resume(runId, answers) : undefined,
+    resume: asks ? (runId, answers, options) => codemode.resume(runId, answers, options) : undefined,
     outerCalls,
   });
 }

@@ -51,7 +51,7 @@ export interface McpConfigParts {
 }
 
 const serversMost = 64;
-const startMsDefault = 20_000;
+const startMsDefault = 30_000;
 const callMsDefault = 120_000;
 const msMost = 600_000;
 const promptTokensDefault = 8_000;

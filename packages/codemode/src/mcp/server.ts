@@ -153,7 +153,7 @@ export class McpServer {
         const { runId, answers } = resumeOf(input);
         const { codemode } = await this.#opened;
         this.#attachments.open(runId);
-        const result = await codemode.resume(runId, answers);
+        const result = await codemode.resume(runId, answers, { signal });
         return resultView(result, this.#attachments.take(runId));
       }
       case "search": {
