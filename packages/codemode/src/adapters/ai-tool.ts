@@ -8,7 +8,7 @@
 
 import type { CallRecord, LogLine, RunError, Status, Usage, WarningData } from "@flowcell/protocol";
 import type { WorkerConfinement } from "@flowcell/sandbox";
-import type { ExecuteOptions } from "../options.js";
+import type { ExecuteOptions, ResumeOptions } from "../options.js";
 import type { ExecuteResult } from "../result.js";
 import { parseResume, type ResumeRequest, resumeText } from "./ai-resume.js";
 import { modelOutput } from "./ai-text.js";
@@ -71,7 +71,11 @@ export interface Approval {
   readonly value?: unknown;
 }
 
-export type ResumeScript = (runId: string, answers: readonly Approval[]) => Promise<ExecuteResult>;
+export type ResumeScript = (
+  runId: string,
+  answers: readonly Approval[],
+  options?: ResumeOptions,
+) => Promise<ExecuteResult>;
 
 /** What a script's tool needs of a codemode. */
 export interface ScriptToolParts {
@@ -119,14 +123,14 @@ async function run(
     ids.push(runId);
     outerCalls.set(runId, call);
   };
+  const own = call.abortSignal === undefined ? {} : { signal: call.abortSignal };
   try {
     // The schema has let only texts through that parse.
     const request = input.resume === undefined ? undefined : parseResume(input.resume);
     if (request !== undefined && resume !== undefined) {
       belongs(request.runId);
-      return outputOf(await resume(request.runId, answersTo(request, true)));
+      return outputOf(await resume(request.runId, answersTo(request, true), own));
     }
-    const own = call.abortSignal === undefined ? {} : { signal: call.abortSignal };
     return outputOf(await execute(input.code ?? "", { ...own, onRun: belongs }));
   } finally {
     for (const id of ids) outerCalls.delete(id);
