@@ -98,6 +98,16 @@ export const honest: readonly GuestCase[] = [
     expect: [completed("ok", [])],
   },
   {
+    name: "stacks of host errors that a script sees hold its own frames and none of the runtime's",
+    body: `const stacks = [];
+      const seen = (error) => { stacks.push(String(error.stack)); };
+      await t.boom().catch(seen);
+      await Promise.all([t.boom().catch(seen), new Promise((resolve) => setTimeout(() => { seen(new Error("timer")); resolve(); }, 1))]);
+      try { host.nothing.there(); } catch (error) { seen(error); }
+      return [stacks.length, stacks.filter((text) => /prelude|flowcell/.test(text)), stacks.every((text) => text.includes("script.js"))];`,
+    expect: [completed([4, [], true])],
+  },
+  {
     name: "a host error carries name of its code and no host frames",
     body: "try{await t.boom()}catch(e){return [e.code, /node:|\\.ts|\\.js:\\d+:\\d+\\)?$/.test(String(e.stack).replace(/script\\.js/g,'')), e instanceof Error]}",
     expect: [completed(["E_BOOM", false, true])],

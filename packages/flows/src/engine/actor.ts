@@ -127,12 +127,12 @@ export class Actor {
 
   #begin(history: RunHistory, gate: Gate): void {
     const { fingerprint, settings, contended, draining } = this.#context;
-    const { inFlight, wallMs } = gate.ok ? gate.runnable.limits : profileLimits("flow");
+    const { wallMs } = gate.ok ? gate.runnable.limits : profileLimits("flow");
     this.#run = history.run;
     this.#gate = gate;
     if (gate.ok) this.#aim(gate.runnable);
     const idempotencyKey = (position: number): string => this.#keyOf(position);
-    this.#machine = new RunMachine({ history, fingerprint, inFlight, wallMs, idempotencyKey, ...settings });
+    this.#machine = new RunMachine({ history, fingerprint, wallMs, idempotencyKey, ...settings });
     if (contended) this.#events.unshift({ kind: "contended", others: true });
     if (draining) this.#events.unshift({ kind: "drain" });
     this.#handle(this.#machine.start(this.#context.now()));

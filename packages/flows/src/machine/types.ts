@@ -162,7 +162,6 @@ export interface MachineOptions {
   readonly history: RunHistory;
   /** Of the engine that will run the script. */
   readonly fingerprint: string;
-  readonly inFlight: number;
   /** Open for at most this long, blocked, when others wait. */
   readonly blockedMostMs: number;
   /** A wait due within this time keeps its worker. */

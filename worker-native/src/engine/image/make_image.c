@@ -408,7 +408,7 @@ static void prepare(const struct script *prelude) {
   const uint32_t global = qts_get_global_object(engine_image.context);
   give_natives(global);
   memset(rejections, 0, sizeof rejections);
-  const uint32_t exports = evaluate_well("flowcell:prelude", prelude->text, prelude->length);
+  const uint32_t exports = evaluate_well("prelude.js", prelude->text, prelude->length);
   run_jobs();
   if (engine_value_kind(exports) != ENGINE_VALUE_OBJECT) fail("the prelude's completion value is no object");
   if (rejections[0] != rejections[1]) fail("the prelude left a promise rejection unhandled");

@@ -109,7 +109,6 @@ class Simulation implements Holder {
     const machine = new RunMachine({
       history,
       fingerprint: story.newEngine && this.#owners > 1 ? "engine 2" : "engine 1",
-      inFlight: story.inFlight,
       blockedMostMs: 200,
       suspendAfterMs: 100,
       wallMs: 5_000,

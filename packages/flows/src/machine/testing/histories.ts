@@ -108,7 +108,6 @@ export function options(of: RunHistory, over: Partial<MachineOptions> = {}): Mac
   return {
     history: of,
     fingerprint: "engine-1",
-    inFlight: 32,
     blockedMostMs: 10_000,
     suspendAfterMs: 1_000,
     wallMs: 60_000,
