@@ -7,6 +7,7 @@ import { readInput } from "../cli/input.js";
 import type { Streams, Typed } from "../cli/typed.js";
 import { type Connection, connect } from "../owner/connect.js";
 import { type DataFolder, dataFolderPath, openDataFolder } from "../owner/data-folder.js";
+import { OwnerLeft } from "../owner/failures.js";
 import type { Drives, OwnerParts } from "../owner/open.js";
 
 export class Context {
@@ -63,11 +64,16 @@ export class Context {
 
   /** For commands that ask or change one thing and set nothing going. */
   async ask(use: (service: FlowService) => Promise<number>, create = false): Promise<number> {
-    const connection = await this.connect("nothing", create);
-    try {
-      return await use(connection.service);
-    } finally {
-      await connection.close();
+    for (;;) {
+      const connection = await this.connect("nothing", create);
+      try {
+        return await use(connection.service);
+      } catch (error) {
+        if (!(error instanceof OwnerLeft)) throw error;
+        // Whoever asks next may be the owner itself.
+      } finally {
+        await connection.close();
+      }
     }
   }
 }

@@ -9,7 +9,7 @@
 import type { FlowService, RunReport } from "@flowcell/flows";
 import { type Connection, connect } from "../owner/connect.js";
 import type { DataFolder } from "../owner/data-folder.js";
-import { OwnerLost } from "../owner/failures.js";
+import { OwnerLeft, OwnerLost } from "../owner/failures.js";
 import type { Drives } from "../owner/open.js";
 import type { Context } from "./context.js";
 
@@ -34,11 +34,19 @@ export async function drive(context: Context, { begin, wait }: Driving): Promise
   const drives: Drives = wait === "never" ? "nothing" : "runs";
   let connection = await connect(folder, drives, context.parts);
   try {
-    const waits = wait === "always" || (wait !== "never" && connection.owner !== null);
-    if (connection.owner !== null && waits) {
-      context.remark(`no service running; using the store in ${folder.path}`);
+    let runId: string | undefined;
+    while (runId === undefined) {
+      if (connection.owner !== null && wait !== "never") {
+        context.remark(`no service running; using the store in ${folder.path}`);
+      }
+      try {
+        runId = await begin(connection.service);
+      } catch (error) {
+        if (!(error instanceof OwnerLeft)) throw error;
+        connection = await again(connection, folder, drives, context);
+      }
     }
-    const runId = await begin(connection.service);
+    const waits = wait === "always" || (wait !== "never" && connection.owner !== null);
     if (!waits) return { runId, report: undefined, left: false };
     const stop = new AbortController();
     const release = stopOnSignals(context, stop, runId);
@@ -49,7 +57,7 @@ export async function drive(context: Context, { begin, wait }: Driving): Promise
           return { runId, report, left: stop.signal.aborted };
         } catch (error) {
           if (!(error instanceof OwnerLost)) throw error;
-          connection = await again(connection, folder, context);
+          connection = await again(connection, folder, "runs", context);
         }
       }
     } finally {
@@ -60,9 +68,14 @@ export async function drive(context: Context, { begin, wait }: Driving): Promise
   }
 }
 
-async function again(lost: Connection, folder: DataFolder, context: Context): Promise<Connection> {
+async function again(
+  lost: Connection,
+  folder: DataFolder,
+  drives: Drives,
+  context: Context,
+): Promise<Connection> {
   await lost.close();
-  return await connect(folder, "runs", context.parts);
+  return await connect(folder, drives, context.parts);
 }
 
 /**

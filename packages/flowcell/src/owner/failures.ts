@@ -13,9 +13,14 @@ export class ConfigurationError extends Error {
   override readonly name = "ConfigurationError";
 }
 
-/** The owner of the store went away, or sent what no owner sends. */
+/** The owner of the store went away, or sent what no owner sends. What it was asked may have been done. */
 export class OwnerLost extends Error {
-  override readonly name = "OwnerLost";
+  override readonly name: string = "OwnerLost";
+}
+
+/** The owner said that it goes, and has not begun what it was asked. */
+export class OwnerLeft extends OwnerLost {
+  override readonly name = "OwnerLeft";
 }
 
 export interface Told {

@@ -67,6 +67,9 @@ export async function openOwner(
     return {
       service,
       close: async (patienceMs) => {
+        // Who asks a service that goes down is told so. A command that has what it wanted is nobody to be refused by: it takes
+        // no more questions, and whoever has one becomes the owner.
+        if (drives !== "all") await socket.close(answerMs);
         // A store that has failed can suspend nothing; everything is let go of all the same.
         try {
           if (drives !== "nothing") await service.drain(patienceMs);

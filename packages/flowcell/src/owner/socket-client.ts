@@ -5,7 +5,7 @@
 
 import { createConnection, type Socket } from "node:net";
 import type { FlowService } from "@flowcell/flows";
-import { OwnerLost } from "./failures.js";
+import { OwnerLeft, OwnerLost } from "./failures.js";
 import { FrameReader, frameOf } from "./frames.js";
 import type { OperationName } from "./operations.js";
 import { reachable } from "./socket-path.js";
@@ -14,6 +14,7 @@ import {
   answerBytesMax,
   errorOf,
   fromWire,
+  isFarewell,
   type Request,
   readAnswer,
   requestBytesMax,
@@ -59,7 +60,7 @@ export class SocketClient implements FlowService {
     socket.on("error", () => undefined);
     this.failed = new Promise((resolve) => {
       socket.on("close", () => {
-        this.#lose("the service went away before it answered");
+        this.#lose(new OwnerLost("the service went away before it answered"));
         resolve(this.#lost);
       });
     });
@@ -119,12 +120,13 @@ export class SocketClient implements FlowService {
   #read(chunk: Buffer): void {
     try {
       for (const message of this.#reader.push(chunk)) {
+        if (isFarewell(message)) throw new OwnerLeft("the service ended before it began what it was asked");
         const answer = readAnswer(message);
         if (answer === undefined) throw new OwnerLost("the service sent what is no answer");
         this.#settle(answer);
       }
     } catch (error) {
-      this.#lose(error instanceof Error ? error.message : String(error));
+      this.#lose(error instanceof OwnerLost ? error : new OwnerLost(String(error)));
       this.#socket.destroy();
     }
   }
@@ -136,8 +138,8 @@ export class SocketClient implements FlowService {
     else waiting.reject(errorOf(answer.error));
   }
 
-  #lose(why: string): void {
-    this.#lost ??= new OwnerLost(why);
+  #lose(lost: OwnerLost): void {
+    this.#lost ??= lost;
     for (const { reject } of this.#waiting.values()) reject(this.#lost);
     this.#waiting.clear();
   }

@@ -17,6 +17,7 @@ import {
   type Answer,
   answerBytesMax,
   failureOf,
+  farewell,
   fromWire,
   type Request,
   readRequest,
@@ -124,7 +125,7 @@ class Connection {
     this.#rest();
   }
 
-  /** Resolves when everything that was asked, but waits, is answered. */
+  /** Answers everything that was begun, but waits, and says farewell. */
   async finish(): Promise<void> {
     this.#finishing = true;
     this.#socket.pause();
@@ -132,7 +133,7 @@ class Connection {
     await Promise.all(busy.map(({ done }) => done));
     await new Promise<void>((resolve) => {
       if (this.#socket.destroyed) resolve();
-      else this.#socket.end(() => resolve());
+      else this.#socket.end(frameOf(farewell, answerBytesMax), () => resolve());
     });
   }
 

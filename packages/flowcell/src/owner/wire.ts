@@ -5,6 +5,7 @@
  *   abort     {"version": 1, "id": 7, "abort": true}        ends a wait early; the answer still comes
  *   answer    {"id": 7, "ok": true, "value": VALUE}
  *   failure   {"id": 7, "ok": false, "error": {"kind": "operation" | "store" | "internal", "code", "message", "problems"}}
+ *   farewell  {"leaving": true}        the owner's last: what it has not answered it has not begun, but for waits
  *
  * A VALUE is {"text", "devalue", "bytes": [base64 …]}: protocol's codec for values, so that results come out as they were.
  *
@@ -51,6 +52,13 @@ const answer = z.union([
   }),
 ]);
 export type Answer = z.infer<typeof answer>;
+
+export const farewell = Object.freeze({ leaving: true });
+const farewellShape = z.strictObject({ leaving: z.literal(true) });
+
+export function isFarewell(message: unknown): boolean {
+  return farewellShape.safeParse(message).success;
+}
 type Failure = Extract<Answer, { ok: false }>["error"];
 
 /** Undefined for what is no request. */
