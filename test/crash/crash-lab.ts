@@ -1,7 +1,7 @@
 // The world of a run that crashes: what it can change outside, counted; the flows; and processes that drive the run and are
 // killed, one after the other, until one ends.
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -21,6 +21,7 @@ export interface Cut {
 export interface ChildOptions {
   readonly store: string;
   readonly threadPath: string;
+  /** To be installed; then nothing is run. */
   readonly folders: readonly string[];
   readonly mount: string;
   /** The world's address. */
@@ -150,16 +151,21 @@ export class CrashLab {
   reads = 0;
   readonly #server: Server;
   readonly #program: string;
+  readonly #installed: string | null;
   #base = "";
 
-  constructor(program: string) {
+  /** `installed`: a lab's folder in which the flows were installed; its store is where this one begins. */
+  constructor(program: string, installed: string | null) {
     this.#program = program;
+    this.#installed = installed;
     this.#server = createServer((request, response) => this.#answer(request, response));
   }
 
   async open(): Promise<void> {
     mkdirSync(this.mount);
-    mkdirSync(join(this.folder, "store"), { mode: 0o700 });
+    const store = join(this.folder, "store");
+    mkdirSync(store, { mode: 0o700 });
+    if (this.#installed !== null) cpSync(join(this.#installed, "store"), store, { recursive: true });
     writeFileSync(join(this.mount, "in.txt"), "input");
     writeFileSync(join(this.mount, "gone.txt"), "soon");
     for (const [id, manifest] of Object.entries(manifests)) {
@@ -188,15 +194,28 @@ export class CrashLab {
     return readdirSync(this.mount).includes(name);
   }
 
+  /** Installs the flows, in a process of its own. */
+  async install(): Promise<void> {
+    const folders = Object.keys(manifests).map((id) => join(this.folder, id));
+    const { code, err } = await this.#process({ folders, cut: null }, () => undefined);
+    if (code !== 0) throw new Error(`the flows could not be installed: ${err}`);
+  }
+
   /** Drives the run in a process of its own until that ends. `meddle` may kill it, or its workers. */
   live(cut: Cut | null, meddle: (child: ChildProcess) => void = () => undefined): Promise<Lived> {
+    return this.#process({ folders: [], cut }, meddle);
+  }
+
+  #process(
+    asked: Pick<ChildOptions, "folders" | "cut">,
+    meddle: (child: ChildProcess) => void,
+  ): Promise<Lived> {
     const options: ChildOptions = {
       store: join(this.folder, "store", "store.sqlite"),
       threadPath: join(root, "packages/journal/dist/store-thread.cjs"),
-      folders: Object.keys(manifests).map((id) => join(this.folder, id)),
       mount: this.mount,
       base: this.#base,
-      cut,
+      ...asked,
     };
     const child = spawn(process.execPath, [this.#program, JSON.stringify(options)], {
       stdio: ["ignore", "pipe", "pipe"],

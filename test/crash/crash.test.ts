@@ -9,19 +9,29 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { buildProgram, CrashLab, type Cut, type Ended, expectedValue, type Lived } from "./crash-lab.js";
 
 let program = "";
+/** Where the flows are installed; every run begins with a copy of its store. */
+let home: CrashLab;
 
 beforeAll(async () => {
   program = await buildProgram();
+  home = new CrashLab(program, null);
+  await home.open();
+  await home.install();
 }, 60_000);
 
-afterAll(() => rmSync(program, { force: true }));
+afterAll(async () => {
+  await home.close();
+  rmSync(program, { force: true });
+});
+
+const newLab = (): CrashLab => new CrashLab(program, home.folder);
 
 /** Ways to be killed; the last process is left to end. */
 async function outlived(
   lives: readonly ((lab: CrashLab) => Promise<Lived>)[],
   look: (lived: readonly Lived[]) => void = () => undefined,
 ): Promise<Ended> {
-  const lab = new CrashLab(program);
+  const lab = newLab();
   await lab.open();
   try {
     const lived: Lived[] = [];
@@ -82,7 +92,7 @@ test("a run ends the same when its process is killed at any step of the journal"
 test("a run ends the same when every process is killed after a few steps", { timeout: 300_000 }, async () => {
   for (const when of ways) {
     const lives = Array.from(
-      { length: 8 },
+      { length: 5 },
       (_, at) => (lab: CrashLab) => lab.live({ step: 4 + (at % 3), when }),
     );
     await outlived(lives);
@@ -118,7 +128,7 @@ test("a run ends the same when its workers are killed at random times", { timeou
         }
       })();
     };
-    const lab = new CrashLab(program);
+    const lab = newLab();
     await lab.open();
     try {
       const lived = await lab.live(null, meddle);

@@ -56,7 +56,6 @@ export class Actor {
     this.runId = runId;
     this.#journal = new RunJournal(context, runId, generation, {
       committed: (token, operations, result) => this.#committed(token, operations, result),
-      waitDone: (position, outcome) => void this.post({ kind: "waitDone", position, outcome }),
       bug: (error) => this.#bug(error),
     });
     this.#work = new Workplace(context, {

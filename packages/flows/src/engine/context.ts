@@ -1,6 +1,7 @@
 /** What the actors of one runner share. Types only; runner.ts makes it. */
 
 import type { Store } from "@flowcell/journal";
+import type { CallOutcome } from "@flowcell/protocol";
 import type { CellPool, RunnerHooks } from "../ports.js";
 import type { Actor } from "./actor.js";
 import type { Alarms } from "./alarms.js";
@@ -42,6 +43,8 @@ export interface EngineContext {
   forgetPlace(seat: Seat): void;
   /** The actor has nothing left to do: its run is suspended until `dueAt`, or until something comes for it. */
   sleep(actor: Actor, generation: number, dueAt: number | null): void;
+  /** Ends a wait of a run that is driven here, waking it if it sleeps. */
+  waitDone(runId: string, position: number, outcome: CallOutcome): void;
   /** The actor is over: its run is finished, or somebody else's. */
   gone(actor: Actor): void;
   /** Something may have come to rest; asked for while draining. */

@@ -14,8 +14,6 @@ import { runOutcome, unknownRun } from "./run-outcome.js";
 
 export interface JournalUser {
   committed(token: number, operations: readonly RunOperation[], result: UnitResult): void;
-  /** The run that a call waits for is finished, or is not there. */
-  waitDone(position: number, outcome: CallOutcome): void;
   /** Something threw that never should. */
   bug(error: unknown): void;
 }
@@ -94,12 +92,16 @@ export class RunJournal {
     );
   }
 
-  /** The run that a call waits for may have finished before anybody waited. Later, the service says so. */
-  lookAt(position: number, runId: string): void {
+  /**
+   * The run that a call waits for may have finished before anybody waited. Later, the service says so. By the time that the
+   * store has answered, the run of this journal may have gone to sleep: it is told by whoever can wake it.
+   */
+  lookAt(position: number, awaited: string): void {
+    const waitDone = (outcome: CallOutcome): void => this.#context.waitDone(this.#runId, position, outcome);
     this.own(
-      this.#context.store.run(runId).then((run) => {
-        if (run === null) this.#user.waitDone(position, unknownRun(runId));
-        else if (run.state === "finished") this.#user.waitDone(position, runOutcome(run));
+      this.#context.store.run(awaited).then((run) => {
+        if (run === null) waitDone(unknownRun(awaited));
+        else if (run.state === "finished") waitDone(runOutcome(run));
       }),
     );
   }

@@ -1,5 +1,6 @@
 // The runner with a scripted pool and a store in memory: effects, suspension, waits, turns.
 import { flowFunctions } from "@flowcell/host";
+import { MemoryStore } from "@flowcell/journal";
 import { encodeValue } from "@flowcell/protocol";
 import { afterEach, describe, expect, test } from "vitest";
 import { Harness, type HarnessOptions, newRun, resultOf, row } from "../testing/engine-harness.js";
@@ -281,6 +282,39 @@ describe("a suspended run", () => {
     });
     const none = await one.end(await one.start("parent", "run_none"));
     expect(none).toMatchObject({ status: "script_error", reason: "not_found" });
+  });
+
+  test("wakes a run that went to sleep while the store was still asked about the other run", async () => {
+    const waits = flowFunctions({ grants: [], startRun: () => Promise.reject(new Error("not asked")) });
+    const store = new MemoryStore();
+    let asked = 0;
+    // The second look at the other run, after the wait was recorded, is answered when the run that waits has gone to rest.
+    const slow = new Proxy(store, {
+      get: (target, key) => {
+        const member: unknown = Reflect.get(target, key);
+        if (typeof member !== "function") return member;
+        if (key !== "run") return member.bind(target);
+        return async (runId: string) => {
+          if (runId === child && ++asked === 2) await one.rest(parent);
+          return await target.run(runId);
+        };
+      },
+    });
+    let child = "";
+    let parent = "";
+    const one = harness({
+      store: slow,
+      functions: waits.filter(({ name }) => name === "flow.wait"),
+      scripts: { child: async () => 7, parent: (host, awaited) => host.call("flow.wait", awaited) },
+    });
+    const first = await one.start("child");
+    await one.end(first);
+    child = first;
+    const { runId } = newRun("parent");
+    parent = runId;
+    await one.start("parent", child, { runId });
+    expect(resultOf(await one.end(parent))).toMatchObject({ ok: true, value: 7 });
+    expect(asked).toBeGreaterThanOrEqual(2);
   });
 
   test("does not wait for itself, nor for a run of a flow that is not granted", async () => {
