@@ -387,19 +387,21 @@ describe("files with more than one name", () => {
     };
     try {
       const lonely = step("open.txt");
-      expect([calls.facts(lonely).links, calls.stillNamed(lonely, "open.txt")]).toEqual([1, true]);
+      expect([calls.facts(lonely).links, calls.stillNamed(lonely, folder, "open.txt")]).toEqual([1, true]);
       const handle = step("second");
-      expect([calls.facts(handle).links, calls.stillNamed(handle, "second")]).toEqual([2, true]);
+      expect([calls.facts(handle).links, calls.stillNamed(handle, folder, "second")]).toEqual([2, true]);
       unlinkSync(join(ground.data, "second"));
-      expect([calls.facts(handle).links, calls.stillNamed(handle, "second")]).toEqual([1, false]);
+      expect([calls.facts(handle).links, calls.stillNamed(handle, folder, "second")]).toEqual([1, false]);
       linkSync(join(ground.outside, "secret"), join(ground.data, "second"));
-      expect(calls.stillNamed(handle, "second"), "a new name is not the one that was walked").toBe(false);
+      expect(calls.stillNamed(handle, folder, "second"), "a new name is not the one that was walked").toBe(
+        false,
+      );
       // The kernel marks a removed name by " (deleted)": a file that is called so must not pass for it.
       linkSync(join(ground.outside, "secret"), join(ground.data, "f (deleted)"));
       const other = step("f (deleted)");
       unlinkSync(join(ground.data, "f (deleted)"));
-      expect(calls.stillNamed(other, "f (deleted)")).toBe(false);
-      expect(calls.stillNamed(other, "f")).toBe(false);
+      expect(calls.stillNamed(other, folder, "f (deleted)")).toBe(false);
+      expect(calls.stillNamed(other, folder, "f")).toBe(false);
     } finally {
       for (const descriptor of open) descriptor.close();
     }

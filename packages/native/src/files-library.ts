@@ -34,7 +34,7 @@ export interface FilesLibrary {
   above(folder: number): number;
   facts(handle: number, out: BigUint64Array): number;
   linkText(handle: number, out: Uint8Array, capacity: number): number;
-  stillNamed(handle: number, name: string): number;
+  stillNamed(handle: number, folder: number, name: string): number;
   reopen(handle: number, mode: number): number;
   reopenFolder(handle: number): number;
   create(folder: number, name: string, mode: number): number;
@@ -68,7 +68,7 @@ function bind(path: string): FilesLibrary {
     above: library.func("int32_t files_above(int32_t folder)"),
     facts: library.func("int32_t files_facts(int32_t handle, uint64_t *out)"),
     linkText: library.func("int32_t files_link_text(int32_t handle, uint8_t *out, uint32_t capacity)"),
-    stillNamed: library.func("int32_t files_still_named(int32_t handle, const char *name)"),
+    stillNamed: library.func("int32_t files_still_named(int32_t handle, int32_t folder, const char *name)"),
     reopen: library.func("int32_t files_reopen(int32_t handle, int32_t mode)"),
     reopenFolder: library.func("int32_t files_reopen_folder(int32_t handle)"),
     create: library.func("int32_t files_create(int32_t folder, const char *name, uint32_t mode)"),

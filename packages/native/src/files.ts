@@ -140,11 +140,11 @@ export class FileCalls {
   }
 
   /**
-   * Whether the entry `name` through which the handle was opened has existed ever since. A link count of 1 read before
+   * Whether the entry `name` of `folder`, through which the handle was opened, is still that. A link count of 1 read before
    * this is then the count of that entry alone.
    */
-  stillNamed(handle: Descriptor, name: string): boolean {
-    return answer("readlink", this.#library.stillNamed(handle.fd, checked(name))) === 1;
+  stillNamed(handle: Descriptor, folder: Descriptor, name: string): boolean {
+    return answer("readlink", this.#library.stillNamed(handle.fd, folder.fd, checked(name))) === 1;
   }
 
   /** A descriptor for the data of the regular file that the handle is of, whatever has become of its name. */

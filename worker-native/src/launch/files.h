@@ -63,11 +63,11 @@ FILES_API int32_t files_facts(int32_t handle, struct files_facts *out);
 FILES_API int32_t files_link_text(int32_t handle, char *out, uint32_t capacity);
 
 /*
- * 1 if the entry `name` through which the handle was opened has existed ever since (it may have been moved to another
- * folder as it is), else 0. A link count read before this call counts that entry: a second name that came and went
- * in between cannot hide.
+ * 1 if the entry `name` of `folder`, through which the handle was opened, is still that entry of that folder, else 0. A link
+ * count of 1 read before this call is then the count of that entry alone: a second name that came and went in between cannot
+ * hide, not even while the kernel is removing one.
  */
-FILES_API int32_t files_still_named(int32_t handle, const char *name);
+FILES_API int32_t files_still_named(int32_t handle, int32_t folder, const char *name);
 
 enum files_open_mode {
   FILES_READ = 0,

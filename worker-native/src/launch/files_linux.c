@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -178,25 +179,55 @@ static int32_t open_descriptor_list(void) {
   return -ENOSYS;
 }
 
+/* The kernel's text for a descriptor: the path of the entry that it was opened through. Its length, or a negative error. */
+static ssize_t descriptor_text(int32_t list, int32_t descriptor, char *out, size_t capacity) {
+  char number[16];
+  (void)snprintf(number, sizeof number, "%d", descriptor);
+  const ssize_t length = readlinkat(list, number, out, capacity);
+  if (length < 0) return -errno;
+  return (size_t)length < capacity ? length : -ENAMETOOLONG;
+}
+
 /*
- * The kernel's name of a handle is that of the directory entry it was opened through. An entry that was removed is
- * never put back, even when a new one of the same name is made: its text then ends with " (deleted)".
+ * Returns when every change of the folder's entries that had begun is over. A removal lowers the file's link count before
+ * the kernel drops the entry, both under the folder's lock; looking a name up that nobody has looked up takes that lock.
+ * The name is random, since one that is expected could be answered without it. 0 or a negative error.
  */
-int32_t files_still_named(int32_t handle, const char *name) {
+static int32_t wait_for_changes(int32_t folder) {
+  uint64_t chance[2];
+  if (getrandom(chance, sizeof chance, 0) != (ssize_t)sizeof chance) return -EIO;
+  char name[48];
+  (void)snprintf(name, sizeof name, ".%016llx%016llx", (unsigned long long)chance[0], (unsigned long long)chance[1]);
+  struct stat status;
+  if (fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0) return -EEXIST;
+  return errno == ENOENT ? 0 : -errno;
+}
+
+/*
+ * The kernel's text for a handle is the path of the directory entry it was opened through. An entry that was removed is
+ * never put back, even when a new one of the same name is made: its text then ends with " (deleted)". One that was moved
+ * elsewhere has another folder's path; there the wait above would be of no use.
+ */
+int32_t files_still_named(int32_t handle, int32_t folder, const char *name) {
   if (!is_name(name)) return -EINVAL;
+  const int32_t waited = wait_for_changes(folder);
+  if (waited < 0) return waited;
   const int32_t list = open_descriptor_list();
   if (list < 0) return list;
-  char number[16];
-  (void)snprintf(number, sizeof number, "%d", handle);
+  char above[4097];
   char text[4097];
-  const ssize_t length = readlinkat(list, number, text, sizeof text);
-  const int error = errno;
+  const ssize_t above_length = descriptor_text(list, folder, above, sizeof above);
+  const ssize_t length = descriptor_text(list, handle, text, sizeof text);
   (void)close(list);
-  if (length < 0) return -error;
+  if (above_length < 0 || length < 0) {
+    const ssize_t error = above_length < 0 ? above_length : length;
+    return error == -ENAMETOOLONG ? 0 : (int32_t)error;
+  }
+  /* The root's own path ends with the slash. */
+  const size_t prefix = above_length == 1 ? 0 : (size_t)above_length;
   const size_t name_length = strlen(name);
-  if ((size_t)length >= sizeof text || (size_t)length <= name_length) return 0;
-  const char *end = text + length - name_length;
-  return end[-1] == '/' && memcmp(end, name, name_length) == 0;
+  if ((size_t)length != prefix + 1 + name_length) return 0;
+  return memcmp(text, above, prefix) == 0 && text[prefix] == '/' && memcmp(text + prefix + 1, name, name_length) == 0;
 }
 
 int32_t files_reopen(int32_t handle, int32_t mode) {

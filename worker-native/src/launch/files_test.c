@@ -51,7 +51,7 @@ static void names_are_one_component(void) {
     REQUIRE(files_remove(folder, refused[at]) == -EINVAL);
     REQUIRE(files_rename(folder, refused[at], "b") == -EINVAL);
     REQUIRE(files_rename(folder, "b", refused[at]) == -EINVAL);
-    REQUIRE(files_still_named(folder, refused[at]) == -EINVAL);
+    REQUIRE(files_still_named(folder, folder, refused[at]) == -EINVAL);
   }
   too_long[LONGEST] = '\0';
   make(too_long);
@@ -113,14 +113,22 @@ static void a_fifo_is_known_and_never_opened(void) {
 static void a_handle_outlives_its_name(void) {
   make("a");
   int32_t handle = files_step(folder, "a");
-  REQUIRE(files_still_named(handle, "a") == 1);
-  REQUIRE(files_still_named(handle, "b") == 0);
+  REQUIRE(files_still_named(handle, folder, "a") == 1);
+  REQUIRE(files_still_named(handle, folder, "b") == 0);
+  int32_t below = files_make_folder(folder, "below") == 0 ? files_step(folder, "below") : -1;
+  REQUIRE(below >= 0 && files_still_named(handle, below, "a") == 0);
+  REQUIRE(renameat(folder, "a", below, "a") == 0);
+  REQUIRE(files_still_named(handle, folder, "a") == 0 && files_still_named(handle, below, "a") == 1);
+  REQUIRE(renameat(below, "a", folder, "a") == 0);
+  REQUIRE(files_still_named(handle, folder, "a") == 1);
+  REQUIRE(unlinkat(folder, "below", AT_REMOVEDIR) == 0);
+  (void)close(below);
   REQUIRE(linkat(folder, "a", folder, "b", 0) == 0);
-  REQUIRE(facts_of(handle).links == 2 && files_still_named(handle, "a") == 1);
+  REQUIRE(facts_of(handle).links == 2 && files_still_named(handle, folder, "a") == 1);
   REQUIRE(files_remove(folder, "a") == 0);
-  REQUIRE(facts_of(handle).links == 1 && files_still_named(handle, "a") == 0);
+  REQUIRE(facts_of(handle).links == 1 && files_still_named(handle, folder, "a") == 0);
   REQUIRE(linkat(folder, "b", folder, "a", 0) == 0);
-  REQUIRE(files_still_named(handle, "a") == 0);
+  REQUIRE(files_still_named(handle, folder, "a") == 0);
   REQUIRE(files_create(folder, "a", 0600) == -EEXIST);
   int32_t data = files_reopen(handle, FILES_READ);
   REQUIRE(data >= 0 && (fcntl(data, F_GETFD) & FD_CLOEXEC) != 0);

@@ -71,9 +71,9 @@ export function requireSoleName(
 }
 
 function isStillNamed({ calls }: FsScope, descriptor: Descriptor, place: Place): boolean {
-  const { name } = place.slot();
+  const { folder, name } = place.slot();
   try {
-    return calls.stillNamed(descriptor, name);
+    return calls.stillNamed(descriptor, folder, name);
   } catch (error) {
     throw systemProblem(place.subject, error);
   }
