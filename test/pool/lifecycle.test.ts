@@ -45,7 +45,8 @@ async function start(
   how: string,
 ): Promise<{ child: ChildProcess; pids: number[]; lines: string[]; ended: Promise<unknown> }> {
   const child = spawn(process.execPath, [bundle, how], { stdio: ["ignore", "pipe", "ignore"] });
-  const ended = once(child, "exit");
+  // "exit" may come before the last of the output has been read.
+  const ended = once(child, "close");
   const lines: string[] = [];
   let text = "";
   child.stdout?.setEncoding("utf8").on("data", (part: string) => {
