@@ -68,8 +68,8 @@ describe("a prelude is refused", () => {
     `(() => { ${head} ${body}; return ${result} })()`;
 
   it.each([
-    ["when it does not parse", "(() => {", /prelude threw: SyntaxError/],
-    ["when it throws", prelude("null.x"), /prelude threw: TypeError/],
+    ["when it does not parse", "(() => {", /prelude\.js threw: SyntaxError/],
+    ["when it throws", prelude("null.x"), /prelude\.js threw: TypeError/],
     ["when it gives no object", prelude("", "7"), /completion value is no object/],
     ["when a function is missing", prelude("", functions.replace("idle() {}, ", "")), /no function idle/],
     ["when the natives stay on the global", `(${functions})`, /did not delete __flowcell_native/],
