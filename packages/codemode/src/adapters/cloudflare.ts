@@ -44,9 +44,6 @@ export interface FlowcellExecutorOptions extends Omit<CodemodeOptions, "tools" |
   readonly onReport?: (report: Report) => void;
 }
 
-export const lateCallText =
-  "The code execution finished before this tool call settled. Await every tool call before returning.";
-
 const reports = new WeakMap<ExecuteResult, Report>();
 
 /** Flowcell's own result of the execution that ended with this one; undefined for one that never began. */
