@@ -356,6 +356,24 @@ describe("retention", () => {
   });
 });
 
+test("a run that awakes between two looks at it is waited for, not told of half way", async () => {
+  const { service, runner } = await openService();
+  await install(service, "f");
+  const runId = await begin(service, "f");
+  await runner.suspend(runId);
+  const history = vi.spyOn(store, "history");
+  history.mockImplementationOnce(async (id) => {
+    const patch = { state: "running", status: null, reason: null, changedAt: start, activations: 2 } as const;
+    await runner.commit(id, [{ kind: "run", patch }]);
+    return await store.history(id);
+  });
+  const waiting = service.wait(runId);
+  await settle();
+  expect((await service.run(runId)).state).toBe("running");
+  await runner.finish(runId);
+  expect(await waiting).toMatchObject({ state: "finished", status: "completed" });
+});
+
 test("a flow's runs are kept as long as its own manifest says", async () => {
   const { service, runner } = await openService();
   await install(service, "short", { retention: { days: 1 } });

@@ -185,18 +185,26 @@ class StoredFlows implements FlowService {
       const { changed, leave } = watchers.watch(runId, signal);
       try {
         const run = await existing(this.#core, runId);
-        if (isOver(run, through) || signal?.aborted === true || watchers.over) break;
+        const ending = signal?.aborted === true || watchers.over;
+        if (ending || isOver(run, through)) {
+          // What is told is what was judged: a suspended run may be awake again by the time its history is read.
+          const history = await this.history(runId);
+          if (ending || isOver(history.run, through)) return await this.#report(history);
+          continue;
+        }
         await changed;
       } finally {
         leave();
       }
     }
-    return await this.run(runId);
   }
 
   async run(runId: string): Promise<RunReport> {
-    const history = await this.history(runId);
-    return runReport(history, await this.#core.store.logs(runId), this.#core.catalog.now());
+    return await this.#report(await this.history(runId));
+  }
+
+  async #report(history: RunHistory): Promise<RunReport> {
+    return runReport(history, await this.#core.store.logs(history.run.runId), this.#core.catalog.now());
   }
 
   async history(runId: string): Promise<RunHistory> {
