@@ -1,6 +1,9 @@
 // Runs the whole suite (`npm test`), or with --quick the unit tests and the repository's own rules only. Every check
 // (format, lint, types, generated files, native sanitizer builds) is a test of its own, so that the closing line
 // counts all of them. Other arguments go to vitest.
+//
+// A test that fails is tried once more: hundreds of tests start processes beside whatever else the machine does, and one
+// hiccup must not hide the state of the others. What passes only then is named above the closing line, as the defect it is.
 import { spawnSync } from "node:child_process";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -23,6 +26,7 @@ const { status, signal } = spawnSync(
   [
     join(root, "node_modules/vitest/vitest.mjs"),
     "run",
+    "--retry=1",
     "--reporter=default",
     `--reporter=${join(root, "scripts/lib/count-reporter.mjs")}`,
     ...filters,
