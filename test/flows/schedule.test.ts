@@ -1,6 +1,8 @@
 // When runs begin, over real workers: concurrency, cron over changes of the clocks and after downtime, events, retries,
 // disabling. The clock is real time moved to where something is about to happen.
 
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import type { FlowService } from "@flowcell/flows";
 import { defineHostFunction, HostError } from "@flowcell/host";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
@@ -391,6 +393,46 @@ describe("after a run", () => {
     await until(async () => ((await audits("run.no_retry")).length === 1 ? true : undefined), "it is told");
     expect(await states(service, "pays")).toHaveLength(1);
   });
+
+  test.each([
+    ["leads to a host that is not granted", "http://10.1.2.3/", {}, "denied"],
+    ["leads on for ever", "/", {}, "upstream"],
+    ["is refused by the script's request", "/", { redirect: "error" }, "upstream"],
+  ])(
+    "a POST whose redirect %s is made once, also when the script catches the error",
+    async (_, location, init, cause) => {
+      let posts = 0;
+      const server = createServer((request, response) => {
+        if (request.method === "POST") posts += 1;
+        response.writeHead(303, { location }).end();
+      });
+      await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+      try {
+        const { port } = server.address() as AddressInfo; // of a server that listens to a port
+        const service = await lab.service({ privateHosts: ["127.0.0.1"] });
+        await lab.approved(service, {
+          manifest: {
+            id: "pays",
+            grants: { net: [{ host: "127.0.0.1", methods: ["GET", "POST"] }] },
+            retry: { attempts: 3, backoffMs: 0 },
+          },
+          script: `export default async (url) => {
+          try { await fetch(url, { ...${JSON.stringify(init)}, method: "POST", body: "pay" }); }
+          catch (error) { throw new Error("caught " + error.code + " of " + error.detail?.cause); }
+        };`,
+        });
+        const { runId } = await service.start({ flow: "pays", input: `http://127.0.0.1:${port}/`, by: "me" });
+        const report = await finished(service, runId);
+        expect(report.error?.message).toContain(`caught outcome_unknown of ${cause}`);
+        await until(async () => ((await audits("run.no_retry")).length > 0 ? true : undefined), "it is told");
+        expect(await states(service, "pays")).toHaveLength(1);
+        expect(posts).toBe(1);
+      } finally {
+        server.closeAllConnections();
+        server.close();
+      }
+    },
+  );
 
   test("a flow whose runs end by violation three times in a row is disabled", async () => {
     const service = await lab.service({

@@ -66,7 +66,8 @@ describe("times", () => {
       const drip = setInterval(() => socket.write("x"), 5);
       socket.on("close", () => clearInterval(drip));
     });
-    const error = await refusal(at(port), { limits: { totalMs: 150 } });
+    // Connecting and the head are within it, on a machine that is busy too.
+    const error = await refusal(at(port), { limits: { totalMs: 2000 } });
     expect(error).toMatchObject({ code: "timeout", detail: { status: 200 } });
     await until(() => connections[0]?.destroyed === true, "the socket is closed");
   });

@@ -1,7 +1,7 @@
 // Whether a request that changes something may have been carried out: unknown once a byte may have left, else plainly not.
 import { createFetchFunction } from "@flowcell/host";
 import { describe, expect, test } from "vitest";
-import { call, fetched, httpServer, refusal, tcpServer, testOptions, until } from "./support.js";
+import { call, fetched, httpServer, httpsServer, refusal, tcpServer, testOptions, until } from "./support.js";
 
 const changing = ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 const at = (port: number, method = "POST") => ({ url: `http://127.0.0.1:${port}/`, method });
@@ -119,10 +119,48 @@ describe("behind a redirect", () => {
     expect(await refusal(at(server.port, "GET"))).toMatchObject({ code: "unavailable", retryable: true });
   });
 
-  test("what is refused there says so", async () => {
+  test("what is refused there says so, and that the POST may have been carried out", async () => {
     const server = await httpServer((_, response) => {
       response.writeHead(303, { location: "http://10.0.0.1/" }).end();
     });
-    expect(await refusal(at(server.port))).toMatchObject({ code: "denied", detail: { host: "10.0.0.1" } });
+    const error = await refusal(at(server.port));
+    expect(error).toMatchObject({ code: "outcome_unknown", retryable: false });
+    expect(error.detail).toEqual({ cause: "denied", host: "10.0.0.1", port: 80, method: "GET" });
+    expect(error.message).toContain("10.0.0.1 is no public address");
+    expect(await refusal({ ...at(server.port), idempotencyKey: "k" })).toMatchObject({
+      code: "outcome_unknown",
+      retryable: true,
+    });
+    // Nothing was changed by what only reads.
+    expect(await refusal(at(server.port, "GET"))).toMatchObject({ code: "denied" });
+  });
+
+  test.each([
+    ["the request says error", {}, "/next", { redirect: "error" }, 303],
+    ["there are too many", { redirects: 0 }, "/next", {}, 303],
+    ["it names no URL", {}, "http://", {}, 303],
+    ["it would send a body again", {}, "/next", { method: "PUT", body: "x" }, 301],
+  ] as const)(
+    "a redirect that is refused because %s leaves the outcome unknown",
+    async (_, limits, to, asked, status) => {
+      const server = await httpServer((_, response) => {
+        response.writeHead(status, { location: to }).end();
+      });
+      const error = await refusal({ ...at(server.port), ...asked }, { limits });
+      expect(error).toMatchObject({ code: "outcome_unknown", retryable: false });
+      expect(error.detail).toEqual({ cause: "upstream", status });
+      expect(server.requests).toHaveLength(1);
+    },
+  );
+
+  test("a chain of redirects without end leaves it unknown, and one from https to http too", async () => {
+    const endless = await httpServer((_, response) => response.writeHead(303, { location: "/again" }).end());
+    const unknown = { code: "outcome_unknown", detail: { cause: "upstream", status: 303 } };
+    expect(await refusal(at(endless.port))).toMatchObject(unknown);
+    expect(endless.requests.map(({ method }) => method)).toEqual(["POST", "GET", "GET", "GET", "GET", "GET"]);
+    const secure = await httpsServer((_, response) => {
+      response.writeHead(303, { location: `http://api.test:${endless.port}/` }).end();
+    });
+    expect(await refusal({ url: `https://api.test:${secure.port}/`, method: "POST" })).toMatchObject(unknown);
   });
 });

@@ -43,7 +43,7 @@ describe("a redirect", () => {
 
   test("is a failure with error", async () => {
     const server = await httpServer(to(302, () => "/next"));
-    const asked = { url: `http://127.0.0.1:${server.port}/`, method: "POST", redirect: "error" };
+    const asked = { url: `http://127.0.0.1:${server.port}/`, redirect: "error" };
     const error = await refusal(asked);
     expect(error).toMatchObject({ code: "upstream", retryable: false, detail: { status: 302 } });
     expect(server.requests).toHaveLength(1);
@@ -109,7 +109,7 @@ describe("a redirect", () => {
       const server = await httpServer(to(status, () => `http://other.test:${target.port}/`));
       const asked = { url: `http://api.test:${server.port}/`, method: "POST", body: "x" };
       if (allowed) expect(text(await fetched(asked, { rules })), `${status}`).toBe("arrived");
-      else expect((await refusal(asked, { rules })).code, `${status}`).toBe("denied");
+      else expect((await refusal(asked, { rules })).detail, `${status}`).toMatchObject({ cause: "denied" });
     }
     expect(target.requests.map(({ method }) => method)).toEqual(["GET", "GET"]);
   });

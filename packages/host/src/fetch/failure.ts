@@ -72,15 +72,18 @@ export function hostErrorOfFailure(
   const text = `fetch ${what}: ${message}`;
   const known = status === undefined ? {} : { status };
   const answered = code === "result_too_large" && status !== undefined;
-  if (mayHaveActed && !answered) {
-    return new HostError("outcome_unknown", `${text}; the request may have been carried out`, {
-      retryable: keyed,
-      detail: { cause: code, ...known },
-    });
-  }
+  if (mayHaveActed && !answered) return outcomeUnknown(text, code, known, keyed);
   return new HostError(code, text, {
     ...(retryable === undefined ? {} : { retryable }),
     ...(status === undefined ? {} : { detail: known }),
+  });
+}
+
+/** Of a request that may have been carried out; `cause` is the code that the failure would have without that. */
+export function outcomeUnknown(text: string, cause: string, facts: unknown, keyed: boolean): HostError {
+  return new HostError("outcome_unknown", `${text}; the request may have been carried out`, {
+    retryable: keyed,
+    detail: { ...Object(facts), cause },
   });
 }
 

@@ -6,8 +6,9 @@
  * The wire shape stands in the head of the prelude's `web/fetch.ts`.
  *
  * Kept true: GET and HEAD are `read`; with an idempotency key, which is sent as `Idempotency-Key`, a request is `keyed`;
- * every other is `once`. When one that is not `read` may have been sent, a failure is `outcome_unknown`. `set-cookie` is
- * passed on as data, like every header: nothing stores it. Nothing is logged.
+ * every other is `once`. When one that is not `read` may have been sent, a failure is `outcome_unknown`, also one that is
+ * decided here: a redirect that is refused came from a server that may have acted. `set-cookie` is passed on as data, like
+ * every header: nothing stores it. Nothing is logged.
  */
 
 import type { NetRule, SecretGrant } from "@flowcell/manifest";
@@ -17,7 +18,7 @@ import { type CallContext, defineHostFunction, type HostFunction, HostFunctionEr
 import { type FetchRequest, fetchArguments, type HeaderList, idempotencyHeader } from "./arguments.js";
 import { trust } from "./connect.js";
 import { exchange, type Reply, type ReplyHead } from "./exchange.js";
-import { FetchFailure, failureOf, hostErrorOfFailure } from "./failure.js";
+import { FetchFailure, failureOf, hostErrorOfFailure, outcomeUnknown } from "./failure.js";
 import { checkedFetchLimits, type FetchLimits } from "./limits.js";
 import { maskBytes, maskText } from "./mask.js";
 import { privateHosts } from "./private-hosts.js";
@@ -120,7 +121,7 @@ class FetchCall {
   readonly #settings: Settings;
   readonly #secrets: CallSecrets;
   readonly #ending = new AbortController();
-  /** A request that changes something was answered, and a redirect led on. */
+  /** A request that changes something was answered by a redirect, followed or not. */
   #acted = false;
   #hop: HopRequest;
 
@@ -157,6 +158,7 @@ class FetchCall {
     for (let redirects = 0; ; redirects++) {
       const reply = await this.#exchange();
       if (!this.#leadsOn(reply)) return this.#result(reply, redirects > 0);
+      this.#acted ||= changes(this.#hop.method);
       if (this.#request.redirect === "error") {
         throw this.#refused(reply, `the server redirects, and the request says redirect: "error"`);
       }
@@ -165,7 +167,6 @@ class FetchCall {
       }
       const next = redirected(this.#hop, reply);
       if ("refused" in next) throw this.#refused(reply, `the redirect (${reply.status}) ${next.refused}`);
-      this.#acted ||= changes(this.#hop.method);
       this.#hop = next.request;
     }
   }
@@ -208,11 +209,21 @@ class FetchCall {
 
   /** What the script is told. Masked, since a server that knows a secret can put it into the target of a redirect. */
   #told(error: unknown): HostError {
-    const shown = error instanceof HostError ? error : this.#hostError(error);
+    const shown = error instanceof HostError ? this.#refusal(error) : this.#hostError(error);
     const { code, retryable } = shown;
     const { values } = this.#secrets;
     const detail = shown.detail === undefined ? undefined : maskedDetail(shown.detail, values);
     return new HostError(code, maskText(shown.message, values), { retryable, detail });
+  }
+
+  /** What a step refuses says nothing about the request that led to it. */
+  #refusal(error: HostError): HostError {
+    if (!this.#acted) return error;
+    return outcomeUnknown(error.message, error.code, error.detail, this.#keyed);
+  }
+
+  get #keyed(): boolean {
+    return this.#request.idempotencyKey !== undefined;
   }
 
   #hostError(error: unknown): HostError {
@@ -222,7 +233,7 @@ class FetchCall {
     return hostErrorOfFailure(failure, {
       what: describeRequest(method, url),
       mayHaveActed: this.#acted || (changes(method) && failure.sent),
-      keyed: this.#request.idempotencyKey !== undefined,
+      keyed: this.#keyed,
     });
   }
 }
