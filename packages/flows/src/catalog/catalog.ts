@@ -101,10 +101,14 @@ export class Catalog {
     return version;
   }
 
-  /** The row and its versions again as the store has them, after a commit that changed them. */
+  /**
+   * The row and its versions again as the store has them, after a commit that changed them. Asked for within `alone`: what
+   * somebody else decided between the look and its end would be lost.
+   */
   async refresh(flow: string): Promise<void> {
+    const versions = await loadHeads(this.store, flow);
     const row = await this.store.flow(flow);
-    if (row !== null) this.#flows.set(flow, { row, versions: await loadHeads(this.store, flow) });
+    if (row !== null) this.#flows.set(flow, { row, versions });
   }
 
   /** Only of the row. */

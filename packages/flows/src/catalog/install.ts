@@ -6,7 +6,7 @@
  * that no worker could be had for, does not keep a version from being installed.
  */
 
-import type { VersionRow } from "@flowcell/journal";
+import type { Operation, VersionRow } from "@flowcell/journal";
 import { encodeValue, ValueError } from "@flowcell/protocol";
 import { commit } from "../commit.js";
 import { type DryRun, OperationError, type ReachDifference, type VersionReport } from "../ports.js";
@@ -37,7 +37,7 @@ export async function install(
   if (known) return { ...(await show(catalog, flow, hash)), added: false };
   const dry = await tryRun(catalog, plan, bundle.text, options);
   const installedAt = catalog.now();
-  const results = await commit(catalog.store, [
+  const operations: readonly Operation[] = [
     {
       kind: "addVersion",
       version: {
@@ -56,9 +56,13 @@ export async function install(
       kind: "audit",
       row: { at: installedAt, actor: options.by, action: "flow.install", flow, runId: null, detail: hash },
     },
-  ]);
-  await catalog.refresh(flow);
-  const [added] = results;
+  ];
+  // Not the dry run: a decision does not wait for that.
+  const [added] = await catalog.alone(flow, async () => {
+    const results = await commit(catalog.store, operations);
+    await catalog.refresh(flow);
+    return results;
+  });
   return { ...(await show(catalog, flow, hash)), added: added?.kind === "version" && added.added };
 }
 
