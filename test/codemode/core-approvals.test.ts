@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { MemoryStore, type Store } from "@flowcell/journal";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { type Codemode, createCodemode, type ExecuteResult } from "../../packages/codemode/src/index.js";
 import { buildProgram, Program } from "./program.js";
 
@@ -205,6 +205,31 @@ describe("approvals", () => {
       value: "paid 7",
     });
   });
+});
+
+test("without a store, what finished and nobody can ask for again is not kept", async () => {
+  const forgotten: string[] = [];
+  const { forget } = MemoryStore.prototype;
+  const spy = vi.spyOn(MemoryStore.prototype, "forget").mockImplementation(function (this: MemoryStore, id) {
+    forgotten.push(id);
+    forget.call(this, id);
+  });
+  try {
+    const { codemode } = await shop();
+    const ids: string[] = [];
+    const onRun = (id: string): void => void ids.push(id);
+    const results = await Promise.all(
+      [1, 2, 3].map((n) => codemode.execute(`return await tools.echo(${n})`, { onRun })),
+    );
+    expect(results.map((result) => result.ok && result.value)).toEqual([1, 2, 3]);
+    await until("all are forgotten", () => ids.every((id) => forgotten.includes(id)));
+    const keyed = await codemode.execute("return await tools.echo(4)", { idempotencyKey: "k" });
+    const again = await codemode.execute("return await tools.echo(4)", { idempotencyKey: "k" });
+    expect(again).toMatchObject({ value: 4, runId: keyed.runId });
+    expect(forgotten).not.toContain(keyed.runId);
+  } finally {
+    spy.mockRestore();
+  }
 });
 
 describe("a script cannot approve for itself", () => {

@@ -89,8 +89,7 @@ class PooledCodemode implements Codemode {
     } else {
       const runs: JournalRuns = new JournalRuns({
         ...shared,
-        store: options.store ?? new MemoryStore(),
-        forgets: options.store === undefined,
+        store: options.store === undefined ? { own: new MemoryStore() } : { given: options.store },
         activeMost: (pool.workersMax ?? 1) + (pool.queueMax ?? 0),
         name: options.name ?? "codemode",
         functions: tools.flatMap((tool) =>

@@ -18,14 +18,15 @@ import {
   type Runner,
 } from "@flowcell/flows";
 import type { HostFunction } from "@flowcell/host";
-import type { RunHistory, RunRow, Store } from "@flowcell/journal";
+import type { MemoryStore, RunHistory, RunRow, Store } from "@flowcell/journal";
 import type { ConfinedPool } from "@flowcell/pool";
 import { type Limits, limitCeilings, parseLimits } from "@flowcell/protocol";
 import { defaultBuildFolder, readWorkerBuild } from "@flowcell/sandbox";
 import { answerOutcome, outcomeOf } from "./approval-calls.js";
 import { newRunId, refuse, requestProblem, type SentLimits, sentLimits } from "./execute.js";
+import { Forgetting } from "./forgetting.js";
 import { type ApprovalAnswer, checkedAnswers, isSameAnswer, misuse } from "./journal-answers.js";
-import { journalResult } from "./journal-result.js";
+import { ended, isOver, JournalWaits } from "./journal-waits.js";
 import { type Kept, keptBytes, keptOf, manifest, newRun } from "./kept-run.js";
 import { LiveCells } from "./live-cells.js";
 import type { Normalizer, NormalResult, NormalScript } from "./normalize.js";
@@ -36,7 +37,8 @@ export type { ApprovalAnswer } from "./journal-answers.js";
 
 export interface JournalParts {
   readonly pool: ConfinedPool;
-  readonly store: Store;
+  /** A program's own, or one in memory that nobody else sees: there what nobody can ask for is forgotten. */
+  readonly store: { readonly given: Store } | { readonly own: MemoryStore };
   /** Whose runs these are in the store. */
   readonly name: string;
   readonly functions: readonly HostFunction[];
@@ -47,14 +49,10 @@ export interface JournalParts {
   readonly flow: string;
   /** Executions that may run or wait for a worker. */
   readonly activeMost: number;
-  /** Nobody else sees the store: what finished is forgotten in time. */
-  readonly forgets: boolean;
 }
 
 /** Executions that may wait for an answer: each holds its journal. */
 const unfinishedMost = 10_000;
-/** Finished executions that are kept for those who ask again, where nobody else keeps them. */
-const finishedKept = 1000;
 const closed = "the codemode is closed";
 
 export class JournalRuns {
@@ -63,21 +61,28 @@ export class JournalRuns {
   readonly #sent: SentLimits;
   readonly #store: Store;
   readonly #cells: LiveCells;
-  readonly #watchers = new Map<string, Set<() => void>>();
+  readonly #waits: JournalWaits;
+  readonly #forgetting: Forgetting | null;
   /** One after the other for each run: an answer is seen by the next. */
   readonly #resuming = new Map<string, Promise<unknown>>();
   readonly #unfinished = new Set<string>();
-  readonly #finishedAt: number[] = [];
   #runner: Runner | undefined;
-  #over: string | undefined;
 
   constructor(parts: JournalParts) {
     this.#parts = parts;
     this.#names = Object.freeze(parts.functions.map(({ name }) => name).sort());
     this.#sent = sentLimits(parts.limits, parts.normalizer);
     this.#cells = new LiveCells(parts);
-    this.#store = observedStore(parts.store, ({ fence }) => {
-      if (fence !== undefined) this.#notify(fence.runId);
+    const { store } = parts;
+    this.#forgetting = "own" in store ? new Forgetting(store.own) : null;
+    this.#store = observedStore("own" in store ? store.own : store.given, ({ fence, operations }) => {
+      if (fence !== undefined) this.#waits.notify(fence.runId);
+      for (const one of operations) if (one.kind === "quarantine") this.#forgetting?.late(one.row.runId);
+    });
+    this.#waits = new JournalWaits({
+      store: this.#store,
+      forgetting: this.#forgetting,
+      seen: (runId) => this.#cells.seen(runId),
     });
   }
 
@@ -102,8 +107,9 @@ export class JournalRuns {
     if (!normal.ok) return bundleFailed(newRunId(), normal.failure);
     const opened = this.#parts.pool.open();
     if (!opened.ok) return notStarted(newRunId(), "sandbox_unavailable", opened.failure);
-    if (signal?.aborted === true) return this.#ended("cancelled", "caller", "the caller cancelled");
-    if (this.#over !== undefined) return this.#ended("cancelled", "closing", this.#over);
+    if (signal?.aborted === true) return ended("cancelled", "caller", "the caller cancelled");
+    const { over } = this.#waits;
+    if (over !== undefined) return ended("cancelled", "closing", over);
     const full = this.#full();
     if (full !== undefined)
       return notStarted(newRunId(), "overloaded", { code: "queue_full", message: full });
@@ -114,7 +120,9 @@ export class JournalRuns {
 
   #full(): string | undefined {
     if (this.#unfinished.size >= unfinishedMost)
-      return `${unfinishedMost} executions are not finished; answer or cancel those that wait`;
+      return `${unfinishedMost} executions are not finished; answer or cancel those that wait (codemode.pending())`;
+    const waiting = this.#forgetting?.full();
+    if (waiting !== undefined) return waiting;
     const { activeMost } = this.#parts;
     return (this.#runner?.active ?? 0) >= activeMost
       ? `${activeMost} executions run or wait for a worker`
@@ -133,7 +141,7 @@ export class JournalRuns {
           "request",
           "the idempotencyKey was used for another script; use one key for one script",
         );
-      return await this.#wait(made.runId, isOver);
+      return await this.#waits.result(made.runId, isOver);
     }
     const { runId } = made;
     options.onRun?.(runId);
@@ -156,7 +164,7 @@ export class JournalRuns {
           }, queueDeadlineMs);
     signal?.addEventListener("abort", cancel, { once: true });
     try {
-      const result = await this.#wait(runId, isOver);
+      const result = await this.#waits.result(runId, isOver);
       if (!late || result.started) return result;
       const message = "no worker became free before queueDeadlineMs";
       return notStarted(runId, "overloaded", { code: "queue_timeout", message });
@@ -173,7 +181,8 @@ export class JournalRuns {
     if (problem !== undefined) return refuse("request", problem);
     const checked = checkedAnswers(runId, answers);
     if (typeof checked === "string") return refuse("request", checked);
-    if (this.#over !== undefined) return this.#ended("cancelled", "closing", this.#over);
+    const { over } = this.#waits;
+    if (over !== undefined) return ended("cancelled", "closing", over);
     const { id, list } = checked;
     const before = this.#resuming.get(id) ?? Promise.resolve();
     const done = before.then(() => this.#guarded(() => this.#resume(id, list, options.signal)));
@@ -191,7 +200,7 @@ export class JournalRuns {
     signal: AbortSignal | undefined,
   ): Promise<ExecuteResult> {
     // Nothing is answered for a caller who is gone.
-    if (signal?.aborted === true) return this.#ended("cancelled", "caller", "the caller cancelled", runId);
+    if (signal?.aborted === true) return ended("cancelled", "caller", "the caller cancelled", runId);
     const history = await this.#store.history(runId);
     if (history === null || history.run.flow !== this.#parts.name)
       return misuse(runId, "not_found", `there is no execution ${JSON.stringify(runId.slice(0, 80))}`);
@@ -223,7 +232,7 @@ export class JournalRuns {
     signal?.addEventListener("abort", cancel, { once: true });
     try {
       // Taken means that it went on from where it was asked: the suspension before the answer is not its end.
-      return await this.#wait(
+      return await this.#waits.result(
         runId,
         (run) => isOver(run) && (!goesOn || run.state === "finished" || run.activations > activations),
       );
@@ -243,10 +252,11 @@ export class JournalRuns {
       pool: this.#cells,
       hooks: {
         gate: (run) => this.#gate(run),
-        finished: ({ runId }) => this.#finished(runId),
-        suspended: ({ runId }) => this.#notify(runId),
-        storeFailed: (error) => this.#end(`the store failed: ${error instanceof Error ? error.message : ""}`),
-        failed: (runId) => this.#notify(runId),
+        finished: (run) => this.#finished(run),
+        suspended: (run) => this.#suspended(run),
+        storeFailed: (error) =>
+          this.#waits.end(`the store failed: ${error instanceof Error ? error.message : ""}`),
+        failed: (runId) => this.#waits.notify(runId),
       },
       fingerprint: built.build.fingerprint,
       owner: `codemode:${randomBytes(16).toString("hex")}`,
@@ -258,16 +268,15 @@ export class JournalRuns {
     return this.#runner;
   }
 
-  #finished(runId: string): void {
-    this.#unfinished.delete(runId);
-    this.#notify(runId);
-    if (!this.#parts.forgets) return;
-    this.#finishedAt.push(Date.now());
-    if (this.#finishedAt.length < 2 * finishedKept) return;
-    this.#finishedAt.splice(0, finishedKept);
-    const finishedBefore = this.#finishedAt[0] ?? 0;
-    // A store in memory that cannot be cleared has failed, which the next execution is told.
-    void this.#store.retain({ finishedBefore, runsMax: 2 * finishedKept }).catch(() => undefined);
+  #finished(run: RunRow): void {
+    this.#unfinished.delete(run.runId);
+    this.#forgetting?.finished(run);
+    this.#waits.notify(run.runId);
+  }
+
+  #suspended(run: RunRow): void {
+    this.#forgetting?.suspended(run);
+    this.#waits.notify(run.runId);
   }
 
   async #gate(run: RunRow): Promise<Gate> {
@@ -307,81 +316,23 @@ export class JournalRuns {
     });
   }
 
-  // ---------------------------------------------------------------------------------------------------------------- waiting
-
-  /** The result as soon as the run is as wanted. */
-  async #wait(runId: string, wanted: (run: RunRow) => boolean): Promise<ExecuteResult> {
-    for (;;) {
-      const changed = this.#changed(runId);
-      const run = await this.#store.run(runId);
-      if (run === null) return misuse(runId, "not_found", "the execution was removed");
-      const result = wanted(run) ? await this.#resultOf(runId) : undefined;
-      if (result !== undefined) return result;
-      if (this.#over !== undefined) return this.#ended("cancelled", "closing", this.#over, runId);
-      await changed;
-    }
-  }
-
-  /** Undefined for a run that goes on by itself. */
-  async #resultOf(runId: string): Promise<ExecuteResult | undefined> {
-    const [history, logs] = await Promise.all([this.#store.history(runId), this.#store.logs(runId)]);
-    if (history === null) return misuse(runId, "not_found", "the execution was removed");
-    if (!isOver(history.run) || (history.run.status === "suspended" && !asksSomebody(history)))
-      return undefined;
-    return journalResult(history, logs, keptOf(history.run).code, this.#cells.seen(runId));
-  }
-
-  #changed(runId: string): Promise<void> {
-    return new Promise((resolve) => {
-      const watching = this.#watchers.get(runId) ?? new Set();
-      watching.add(resolve);
-      this.#watchers.set(runId, watching);
-    });
-  }
-
-  #notify(runId: string): void {
-    const watching = this.#watchers.get(runId);
-    this.#watchers.delete(runId);
-    for (const resolve of watching ?? []) resolve();
-  }
-
   async #guarded(step: () => Promise<ExecuteResult>): Promise<ExecuteResult> {
     try {
       return await step();
     } catch (error) {
       const message =
-        this.#over ?? `flowcell failed: ${error instanceof Error ? error.message : String(error)}`;
-      return this.#ended("internal", "bug", message);
+        this.#waits.over ?? `flowcell failed: ${error instanceof Error ? error.message : String(error)}`;
+      return ended("internal", "bug", message);
     }
-  }
-
-  #ended(status: "cancelled" | "internal", code: string, message: string, runId = newRunId()): ExecuteResult {
-    return notStarted(runId, status, { code, message });
   }
 
   historyOf(runId: string): Promise<RunHistory | null> {
     return this.#store.history(runId);
   }
 
-  #end(why: string): void {
-    this.#over ??= why;
-    for (const runId of [...this.#watchers.keys()]) this.#notify(runId);
-  }
-
   async close(): Promise<void> {
-    this.#over ??= closed;
+    this.#waits.stop(closed);
     await this.#runner?.close();
-    this.#end(closed);
+    this.#waits.end(closed);
   }
-}
-
-function isOver({ state }: RunRow): boolean {
-  return state === "finished" || state === "suspended";
-}
-
-function asksSomebody(history: RunHistory): boolean {
-  return history.calls.some(
-    ({ callId, position, cancelled }) =>
-      callId !== null && !cancelled && outcomeOf(history, position) === undefined,
-  );
 }

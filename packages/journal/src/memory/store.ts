@@ -27,6 +27,7 @@ import {
 } from "../store.js";
 import { copyOutcome, copyValue, takeUnit } from "../units.js";
 import { apply, fencedRun } from "./apply.js";
+import { runBytes } from "./size.js";
 import { approvedHash, emptyTables, type FlowEntry, type RunEntry } from "./tables.js";
 import { Undo } from "./undo.js";
 
@@ -188,12 +189,7 @@ export class MemoryStore implements Store {
     }
     const removed = finished.sort((one, other) => one.finishedAt - other.finishedAt).slice(0, runsMax);
     const quarantine = this.#tables.quarantine;
-    for (const { runId } of removed) {
-      for (const { callId } of this.#tables.runs.get(runId)?.calls.values() ?? []) {
-        if (callId !== null) this.#tables.callIds.delete(callId);
-      }
-      this.#tables.runs.delete(runId);
-    }
+    for (const { runId } of removed) this.#remove(runId);
     const gone = new Set(removed.map(({ runId }) => runId));
     const kept = quarantine.filter(
       ({ runId, at }) =>
@@ -201,6 +197,32 @@ export class MemoryStore implements Store {
     );
     quarantine.splice(0, quarantine.length, ...kept);
     return removed.length;
+  }
+
+  /**
+   * Removes a finished run at once, also its deduplication key and what came too late for it: for whoever has the store alone and
+   * knows that nobody will ask again. Of a run that is gone, what came since.
+   */
+  forget(runId: string): void {
+    this.#mustBeOpen();
+    const { runs, keys, quarantine } = this.#tables;
+    const row = runs.get(runId)?.row;
+    if (row !== undefined && row.state !== "finished") return;
+    if (row !== undefined) {
+      const { flow, deduplicationKey } = row;
+      const ofFlow = keys.get(flow);
+      if (deduplicationKey !== null && ofFlow?.get(deduplicationKey) === runId)
+        ofFlow.delete(deduplicationKey);
+      this.#remove(runId);
+    }
+    if (quarantine.some((one) => one.runId === runId))
+      quarantine.splice(0, quarantine.length, ...quarantine.filter((one) => one.runId !== runId));
+  }
+
+  /** What a run takes here, near enough to bound many by; 0 for one that is gone. */
+  bytesOf(runId: string): number {
+    const run = this.#run(runId);
+    return run === undefined ? 0 : runBytes(run);
   }
 
   async stats(): Promise<StoreStats> {
@@ -219,6 +241,13 @@ export class MemoryStore implements Store {
   #run(runId: string): RunEntry | undefined {
     this.#mustBeOpen();
     return this.#tables.runs.get(runId);
+  }
+
+  #remove(runId: string): void {
+    for (const { callId } of this.#tables.runs.get(runId)?.calls.values() ?? []) {
+      if (callId !== null) this.#tables.callIds.delete(callId);
+    }
+    this.#tables.runs.delete(runId);
   }
 
   #unfinished(): RunEntry[] {
