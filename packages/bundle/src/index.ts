@@ -29,6 +29,14 @@ export {
   type ResultContext,
 } from "./run-result.js";
 export { type Edit, EditedText, type ScriptMap } from "./script-map.js";
-export { LineIndex, type Place, printable, renderFrame, renderPlace } from "./source-text.js";
+export {
+  LineIndex,
+  type Place,
+  printable,
+  renderFrame,
+  renderPlace,
+  spelledOut,
+  visibleJson,
+} from "./source-text.js";
 export { type MappedStack, mapStack, scriptFileName } from "./stack.js";
 export { bundleFlowTest, type TestBundleOptions } from "./test-bundle.js";

@@ -82,7 +82,29 @@ export function renderFrame(place: Place, sourceLine: string): string {
   return `${gutter}${shown}\n${" ".repeat(gutter.length)}${lead}^`;
 }
 
-/** Text of a script as it may be shown on a terminal: control characters except tab become one visible character. */
+/**
+ * What no text of a script, a manifest, a file name or a server may bring to a reader as it is: what steers a terminal
+ * (Cc), what turns the direction of text or has no width (Cf), what ends a line elsewhere (Zl, Zp), halves of characters
+ * (Cs), and letters that look like nothing. Marks that only choose a form of the character before them stay.
+ */
+const unseen = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\u115f\u1160\u3164\uffa0]/gu;
+
+/** Text of a script as it may be shown on a terminal: each such character but tab becomes one visible character. */
 export function printable(text: string): string {
-  return text.replace(/(?!\t)[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/gu, "\ufffd");
+  return text.replace(unseen, (character) => (character === "\t" ? character : "\ufffd"));
+}
+
+/** The same for who has to know what stands there: each becomes its number, `\u{202e}`; tab too. */
+export function spelledOut(text: string): string {
+  return text.replace(unseen, (character) => `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`);
+}
+
+/** JSON text that means the same and holds no such character but the line feeds of its layout. */
+export function visibleJson(json: string): string {
+  return json.replace(unseen, (character) => (character === "\n" ? character : jsonEscape(character)));
+}
+
+function jsonEscape(character: string): string {
+  const units = Array.from({ length: character.length }, (_, index) => character.charCodeAt(index));
+  return units.map((unit) => `\\u${unit.toString(16).padStart(4, "0")}`).join("");
 }

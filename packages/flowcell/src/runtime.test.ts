@@ -121,6 +121,8 @@ describe("what a run asks of the pool", () => {
             name,
             args: encodeValue([1]),
             signal: new AbortController().signal,
+            aborted: false,
+            whenAborted: () => {},
             idempotencyKey: "k",
           });
           answers.push(outcome.ok ? decodeValue(outcome.value) : outcome.error);

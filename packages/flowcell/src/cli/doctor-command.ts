@@ -2,11 +2,12 @@
 
 import { outcomeTable } from "@flowcell/protocol";
 import { renderDoctor, runDoctor } from "@flowcell/sandbox";
+import { objectText } from "./human.js";
 import type { Streams } from "./typed.js";
 
 export async function doctorCommand(options: { readonly json?: boolean }, streams: Streams): Promise<number> {
   const report = await runDoctor();
-  if (options.json === true) streams.out(`${JSON.stringify(report, null, 2)}\n`);
+  if (options.json === true) streams.out(objectText(report));
   else streams.out(renderDoctor(report));
   return report.ok ? 0 : outcomeTable.sandbox_unavailable.exitCode;
 }

@@ -8,6 +8,7 @@
 import { readFileSync } from "node:fs";
 import { basename, isAbsolute, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import { printable } from "@flowcell/bundle";
 import {
   type ApprovalAnswer,
   type Codemode,
@@ -18,7 +19,7 @@ import {
 } from "@flowcell/codemode";
 import { exitCodes, type Limits, outcomeTable } from "@flowcell/protocol";
 import { askedLimits, cancelOnSignals, report } from "./execution.js";
-import { logText, safeLines, valueText } from "./human.js";
+import { indented, logText, remarkText, valueText } from "./human.js";
 import type { Streams, Typed } from "./typed.js";
 import { UsageError } from "./usage.js";
 import { usageJson } from "./usage-json.js";
@@ -28,8 +29,8 @@ export async function execCommand(typed: Typed, streams: Streams): Promise<numbe
     return await execute(typed, streams);
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
-    streams.err(`flowcell: ${error.message}\n`);
-    if (typed.flag("json")) streams.out(`${usageJson(error)}\n`);
+    streams.err(remarkText(error.message));
+    if (typed.flag("json")) streams.out(usageJson(error));
     return exitCodes.usage;
   }
 }
@@ -65,8 +66,8 @@ async function asked(codemode: Codemode, first: ExecuteResult, streams: Streams)
     const answers: ApprovalAnswer[] = [];
     for (const { callId, name, args } of result.pending) {
       // TRUST: a script's arguments on a terminal.
-      const shown = safeLines(args.map((one) => valueText(one, true).trim()).join(", "));
-      const answer = await streams.ask(`${name}(${shown})\nMay it be called? [y/N] `);
+      const shown = indented(args.map((one) => valueText(one, true).trim()).join(", "), "  ");
+      const answer = await streams.ask(`${printable(name)}(${shown})\nMay it be called? [y/N] `);
       answers.push({ callId, approve: /^y(?:es)?$/i.test(answer.trim()) });
     }
     if (answers.length === 0) break;

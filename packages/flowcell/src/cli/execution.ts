@@ -14,7 +14,7 @@ import {
 } from "@flowcell/protocol";
 import type { RunResult } from "../result.js";
 import { taggedJson } from "../tagged-json.js";
-import { failureText, summaryText, valueText } from "./human.js";
+import { failureText, objectText, summaryText, valueText } from "./human.js";
 import type { Streams } from "./typed.js";
 import { UsageError } from "./usage.js";
 
@@ -32,16 +32,12 @@ export function askedLimits(asked: readonly string[], profile: ProfileName): Lim
 
 export function report(result: RunResult, json: boolean, streams: Streams): void {
   if (json) {
-    streams.out(`${jsonText(result)}\n`);
+    streams.out(objectText(result.ok ? { ...result, value: taggedJson(result.value) } : result));
     return;
   }
   if (result.ok) streams.out(valueText(result.value, streams.outIsTerminal));
   else streams.err(failureText(result));
   streams.err(summaryText(result));
-}
-
-function jsonText(result: RunResult): string {
-  return JSON.stringify(result.ok ? { ...result, value: taggedJson(result.value) } : result, null, 2);
 }
 
 /** The first signal cancels the run and lets it end in order, the second ends this process; workers die with it. */

@@ -4,7 +4,6 @@
  * here may leave the bundle but bugs: its classes are not those of the command line's own bundle.
  */
 
-import { printable } from "@flowcell/bundle";
 import { exitCodes } from "@flowcell/protocol";
 import { check } from "../flows/check.js";
 import { Context } from "../flows/context.js";
@@ -26,6 +25,8 @@ import { testFlow } from "../flows/test-flow.js";
 import { disable, enable } from "../flows/toggle.js";
 import { types } from "../flows/types.js";
 import { tell } from "../owner/failures.js";
+import type { OwnerParts } from "../owner/open.js";
+import { objectText, remarkText } from "./human.js";
 import type { Streams, Typed } from "./typed.js";
 import { UsageError } from "./usage.js";
 import { usageJson } from "./usage-json.js";
@@ -56,33 +57,30 @@ export const flowsCommands: Readonly<Record<string, FlowsCommand>> = {
   types,
 };
 
-export async function flowsCommand(name: string, typed: Typed, streams: Streams): Promise<number> {
+export async function flowsCommand(
+  name: string,
+  typed: Typed,
+  streams: Streams,
+  parts: OwnerParts = systemParts(streams),
+): Promise<number> {
   const command = Object.hasOwn(flowsCommands, name) ? flowsCommands[name] : undefined;
   if (command === undefined) throw new Error(`the command ${name} has no code`);
   try {
-    return await command(new Context(typed, streams, systemParts(streams)));
+    return await command(new Context(typed, streams, parts));
   } catch (error) {
     if (error instanceof UsageError) {
-      streams.err(`flowcell: ${error.message}\n`);
-      if (typed.flag("json")) streams.out(`${usageJson(error)}\n`);
+      streams.err(remarkText(error.message));
+      if (typed.flag("json")) streams.out(usageJson(error));
       return exitCodes.usage;
     }
     const told = tell(error);
     if (told === undefined) throw error;
     const { code, message, problems, exitCode } = told;
     const more = problems.filter((problem) => !message.includes(problem));
-    streams.err(`flowcell: ${lines([message, ...more])}\n`);
+    streams.err(remarkText([message, ...more].join("\n")));
     if (typed.flag("json")) {
-      streams.out(`${JSON.stringify({ ok: false, error: { code, message, problems } }, null, 2)}\n`);
+      streams.out(objectText({ ok: false, error: { code, message, problems } }));
     }
     return exitCode;
   }
-}
-
-/** Texts may hold names that a flow's author chose. */
-function lines(texts: readonly string[]): string {
-  return texts
-    .flatMap((text) => text.split("\n"))
-    .map(printable)
-    .join("\n  ");
 }

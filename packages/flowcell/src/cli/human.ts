@@ -6,7 +6,7 @@
  */
 
 import { inspect } from "node:util";
-import { printable } from "@flowcell/bundle";
+import { printable, visibleJson } from "@flowcell/bundle";
 import type { LimitName } from "@flowcell/protocol";
 import type { ErrorReport, LogLine, RunError, RunFailed, RunResult } from "../result.js";
 
@@ -31,10 +31,31 @@ export function safeLines(text: string): string {
   return text.split("\n").map(printable).join("\n");
 }
 
+/** The first line as it is, further ones behind `lead`: what they say cannot be taken for lines of flowcell's own. */
+export function indented(text: string, lead: string): string {
+  return safeLines(text).replaceAll("\n", `\n${lead}`);
+}
+
+/** A mistake or a remark of the command line: one line, as a rule. */
+export function remarkText(text: string): string {
+  return `flowcell: ${indented(text, "  ")}\n`;
+}
+
+/** What is told of an exception that nobody expects. */
+export function bugText(error: unknown): string {
+  const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  return `flowcell: this is a bug in flowcell, please report it.\n  ${indented(text, "  ")}\n`;
+}
+
+/** One JSON object for `--json`. */
+export function objectText(value: unknown): string {
+  return `${visibleJson(JSON.stringify(value, null, 2))}\n`;
+}
+
 /** `[warn] text`; further lines of one console call are indented below it. */
 export function logText(line: LogLine): string {
   const mark = `[${line.level}] `;
-  return `${mark}${safeLines(line.text).replaceAll("\n", `\n${" ".repeat(mark.length)}`)}\n`;
+  return `${mark}${indented(line.text, " ".repeat(mark.length))}\n`;
 }
 
 /** What goes to standard output; "" for a result of undefined. */
@@ -44,8 +65,12 @@ export function valueText(value: unknown, terminal: boolean): string {
     const text = terminal ? safeLines(value) : value;
     return text.endsWith("\n") ? text : `${text}\n`;
   }
-  const json = isJson(value) ? JSON.stringify(value, null, 2) : inspect(value, inspectOptions);
-  return `${terminal ? safeLines(json) : json}\n`;
+  if (!isJson(value)) {
+    const text = inspect(value, inspectOptions);
+    return `${terminal ? safeLines(text) : text}\n`;
+  }
+  const json = JSON.stringify(value, null, 2);
+  return `${terminal ? visibleJson(json) : json}\n`;
 }
 
 const inspectOptions = {
@@ -87,12 +112,12 @@ const raisable: Readonly<Record<string, LimitName>> = {
 
 export function failureText(result: RunFailed): string {
   const { status, error, calls } = result;
-  const lines = [`${status} (${error.code}): ${safeLines(headline(error))}`];
+  const lines = [`${status} (${printable(error.code)}): ${indented(headline(error), inMessage)}`];
   if (error.stack !== undefined) lines.push(...frames(error.stack, error));
   else if (error.frame !== undefined) lines.push(safeLines(error.frame));
   for (const inner of error.errors ?? []) lines.push(...nested("error", inner, 1));
   if (error.cause !== undefined) lines.push(...nested("cause", error.cause, 1));
-  if (error.remedy !== undefined) lines.push(`what to do: ${safeLines(error.remedy)}`);
+  if (error.remedy !== undefined) lines.push(`what to do: ${indented(error.remedy, inMessage)}`);
   if (status === "budget_exceeded") {
     const limit = raisable[error.code];
     if (limit !== undefined) lines.push(`ask for more with --limit ${limit}=N`);
@@ -100,12 +125,17 @@ export function failureText(result: RunFailed): string {
   for (const call of calls) {
     if (call.state !== "unknown") continue;
     const key = `idempotency key ${call.idempotencyKey}`;
-    lines.push(`call ${call.position} ${call.name} was started and its outcome is unknown (${key})`);
+    lines.push(
+      `call ${call.position} ${printable(call.name)} was started and its outcome is unknown (${key})`,
+    );
   }
   if (!result.started && status !== "script_error" && status !== "invalid_input")
     lines.push("nothing of the script ran");
   return `${lines.join("\n")}\n`;
 }
+
+/** Where further lines of a message stand. */
+export const inMessage = "    ";
 
 function headline(error: RunError): string {
   if (error.stack === undefined) return error.message;
@@ -144,7 +174,9 @@ function nested(what: string, error: ErrorReport, depth: number): string[] {
 /** Warnings, then one line: how it ended, what it cost, what held it. */
 export function summaryText(result: RunResult): string {
   const { usage, warnings, logsTruncated, confinement } = result;
-  const lines = warnings.map(({ code, message }) => `warning (${printable(code)}): ${safeLines(message)}`);
+  const lines = warnings.map(
+    ({ code, message }) => `warning (${printable(code)}): ${indented(message, inMessage)}`,
+  );
   if (logsTruncated)
     lines.push("warning: the log was cut at its limit (--limit outputBytes=N asks for more)");
   if (!result.started) return lines.map((line) => `${line}\n`).join("");

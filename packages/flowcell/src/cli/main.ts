@@ -6,6 +6,7 @@
 
 import { exitCodes } from "@flowcell/protocol";
 import { runProgram } from "./program.js";
+import { guarded } from "./streams.js";
 import type { Streams, Typed } from "./typed.js";
 
 declare const FLOWCELL_VERSION: string;
@@ -22,12 +23,12 @@ export async function main(args: readonly string[]): Promise<void> {
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code !== "EPIPE") throw error;
   });
-  const streams: Streams = {
+  const streams = guarded({
     out: (text) => void process.stdout.write(text),
     err: (text) => void process.stderr.write(text),
     outIsTerminal: process.stdout.isTTY === true,
     ...(process.stdin.isTTY === true && process.stderr.isTTY === true ? { ask } : {}),
-  };
+  });
   process.exitCode = await runProgram(args, { version: FLOWCELL_VERSION, streams, doctor, exec, flows, mcp });
 }
 

@@ -12,6 +12,7 @@ import { dirname, resolve } from "node:path";
 import { type McpConfig, type McpServer, openMcpServer, parseMcpConfig } from "@flowcell/codemode";
 import { openSqliteStore, type Store, StoreFailure, StoreHeld, StoreUnreadable } from "@flowcell/journal";
 import { exitCodes } from "@flowcell/protocol";
+import { indented } from "./human.js";
 import type { Streams, Typed } from "./typed.js";
 
 declare const FLOWCELL_VERSION: string;
@@ -21,7 +22,7 @@ const configBytesMost = 1024 * 1024;
 const heldMs = 5_000;
 
 export async function mcpCommand(typed: Typed, streams: Streams): Promise<number> {
-  const tell = (text: string): void => streams.err(`flowcell mcp: ${text}\n`);
+  const tell = (text: string): void => streams.err(`flowcell mcp: ${indented(text, "  ")}\n`);
   const path = typed.text("config");
   const config = await readConfig(path, tell);
   if (config === undefined) return exitCodes.configuration;

@@ -6,6 +6,7 @@
 import { exitCodes } from "@flowcell/protocol";
 import { Command, CommanderError, Option } from "commander";
 import { type CommandRow, commands } from "./commands.js";
+import { bugText, remarkText } from "./human.js";
 import { runCommand } from "./run-command.js";
 import { type Streams, Typed } from "./typed.js";
 import { UsageError } from "./usage.js";
@@ -41,16 +42,15 @@ export async function runProgram(args: readonly string[], parts: ProgramParts): 
     if (error instanceof CommanderError) {
       if (error.exitCode === 0) return 0;
       const message = commanderText(error.message);
-      if (json && message !== "") streams.out(`${usageJson(new UsageError("request", message))}\n`);
+      if (json && message !== "") streams.out(usageJson(new UsageError("request", message)));
       return exitCodes.usage;
     }
     if (error instanceof UsageError) {
-      streams.err(`flowcell: ${error.message}\n`);
-      if (json) streams.out(`${usageJson(error)}\n`);
+      streams.err(remarkText(error.message));
+      if (json) streams.out(usageJson(error));
       return exitCodes.usage;
     }
-    const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    streams.err(`flowcell: this is a bug in flowcell, please report it.\n${text}\n`);
+    streams.err(bugText(error));
     return exitCodes.internal;
   }
 }
@@ -66,7 +66,7 @@ function build(args: readonly string[], parts: ProgramParts, finish: (exitCode: 
     .configureOutput({
       writeOut: streams.out,
       writeErr: streams.err,
-      outputError: (text, write) => write(`flowcell: ${commanderText(text)}\n`),
+      outputError: (text, write) => write(remarkText(commanderText(text))),
     })
     .addHelpText("after", examples(["flowcell run examples/pricing-rule.js", "flowcell doctor"]));
   // One command is all that is needed when it is named first, and making the others takes longer than parsing.

@@ -1,7 +1,7 @@
 /** `flowcell check PATH`: what is wrong with a flow's folder, before anybody installs it. Nothing of it is run. */
 
 import { type FlowFolder, OperationError, readFlowFolder } from "@flowcell/flows";
-import { safeLines } from "../cli/human.js";
+import { indented } from "../cli/human.js";
 import { ceilings } from "../owner/open.js";
 import type { Context } from "./context.js";
 import { checkTypes, type TypeProblem } from "./flow-types.js";
@@ -42,8 +42,8 @@ function report(
     context.object({ ok, ...found, errors, warnings, typesChecked });
     return ok ? 0 : 1;
   }
-  for (const text of errors) context.say(safeLines(text));
-  for (const text of warnings) context.say(`warning: ${safeLines(text)}`);
+  for (const text of errors) context.say(indented(text, "  "));
+  for (const text of warnings) context.say(`warning: ${indented(text, "  ")}`);
   if (flow === null || !ok) return 1;
   const types = typesChecked
     ? "manifest, script and types are right"

@@ -3,6 +3,7 @@
 import { userInfo } from "node:os";
 import type { FlowService } from "@flowcell/flows";
 import { limitCeilings } from "@flowcell/protocol";
+import { indented, objectText } from "../cli/human.js";
 import { readInput } from "../cli/input.js";
 import type { Streams, Typed } from "../cli/typed.js";
 import { type Connection, connect } from "../owner/connect.js";
@@ -41,12 +42,12 @@ export class Context {
   }
 
   remark(text: string): void {
-    this.streams.err(`${text}\n`);
+    this.streams.err(`${indented(text, "  ")}\n`);
   }
 
   /** The one object of `--json`. */
   object(value: unknown): void {
-    this.streams.out(`${JSON.stringify(value, null, 2)}\n`);
+    this.streams.out(objectText(value));
   }
 
   folder(create = false): DataFolder {

@@ -2,6 +2,7 @@
 
 import { writeFileSync } from "node:fs";
 import { inspect } from "node:util";
+import { printable } from "@flowcell/bundle";
 import { type CallRow, type Delivery, exportRun, type RunHistory } from "@flowcell/journal";
 import { decodeValue, type EncodedValue } from "@flowcell/protocol";
 import { bytesText } from "../cli/human.js";
@@ -114,17 +115,15 @@ function deliveryCells(delivery: Delivery, calls: ReadonlyMap<number, CallRow>):
 
 function openLine({ position, name, args, unknownReason, attempts }: CallRow): string {
   const state = unknownReason === null ? (attempts === 0 ? "waiting" : "begun") : "outcome unknown";
-  return `call ${position} ${name} ${cell(args)}: ${state}`;
+  return `call ${position} ${printable(name)} ${cell(args)}: ${state}`;
 }
 
 /** A value on one short line. */
 function cell(value: EncodedValue): string {
   const size = Buffer.byteLength(value.text);
   if (size > 4096) return bytesText(size);
-  const text = inspect(decoded(value), {
-    depth: 6,
-    breakLength: Number.POSITIVE_INFINITY,
-    customInspect: false,
-  });
+  const text = printable(
+    inspect(decoded(value), { depth: 6, breakLength: Number.POSITIVE_INFINITY, customInspect: false }),
+  );
   return text.length <= cellMax ? text : `${text.slice(0, cellMax - 1)}…`;
 }

@@ -1,5 +1,6 @@
 /** `flowcell list`: every flow, and what about it wants somebody's attention. */
 
+import { printable } from "@flowcell/bundle";
 import type { FlowReport } from "@flowcell/flows";
 import type { Context } from "./context.js";
 import { short, table, timeText } from "./tables.js";
@@ -56,5 +57,5 @@ function remarks(flows: readonly FlowReport[]): string {
         `${flow}: version ${newest.number} waits for approval (flowcell approve ${flow} --hash ${short(newest.hash)})`,
       );
   }
-  return lines.length === 0 ? "" : `\n\n${lines.join("\n")}`;
+  return lines.length === 0 ? "" : `\n\n${lines.map(printable).join("\n")}`;
 }

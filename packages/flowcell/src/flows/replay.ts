@@ -1,7 +1,8 @@
 /** `flowcell replay RUN`: does the stored version still do what the journal says? */
 
+import { printable } from "@flowcell/bundle";
 import { outcomeTable } from "@flowcell/protocol";
-import { safeLines, valueText } from "../cli/human.js";
+import { indented, valueText } from "../cli/human.js";
 import { taggedJson } from "../tagged-json.js";
 import type { Context } from "./context.js";
 import { plural } from "./tables.js";
@@ -30,9 +31,13 @@ export async function replay(context: Context): Promise<number> {
       );
       return code;
     }
-    context.say(`${runId}: differs at ${safeLines(divergence.where)}`);
-    context.say(`recorded: ${valueText(divergence.expected, true).trimEnd()}`);
-    context.say(`now:      ${valueText(divergence.actual, true).trimEnd()}`);
+    context.say(`${runId}: differs at ${printable(divergence.where)}`);
+    context.say(`recorded: ${side(divergence.expected)}`);
+    context.say(`now:      ${side(divergence.actual)}`);
     return code;
   });
+}
+
+function side(value: unknown): string {
+  return indented(valueText(value, true).trimEnd(), " ".repeat("recorded: ".length));
 }

@@ -8,7 +8,7 @@
 import { printable } from "@flowcell/bundle";
 import type { CallReport, PendingReport, RunErrorData, RunReport } from "@flowcell/flows";
 import { outcomeTable } from "@flowcell/protocol";
-import { bytesText, logText, msText, safeLines, valueText } from "../cli/human.js";
+import { bytesText, indented, inMessage, logText, msText, valueText } from "../cli/human.js";
 import { taggedJson } from "../tagged-json.js";
 import type { Context } from "./context.js";
 import { block, plural, table, timeText } from "./tables.js";
@@ -53,7 +53,10 @@ function errorJson(error: RunErrorData): unknown {
 
 function errorText({ status, error }: RunReport): string {
   if (error === undefined) return "";
-  const lines = [`${status ?? "failed"} (${error.code}): ${safeLines(heading(error))}`, ...frames(error)];
+  const lines = [
+    `${status ?? "failed"} (${printable(error.code)}): ${indented(heading(error), inMessage)}`,
+    ...frames(error),
+  ];
   for (const inner of error.errors ?? []) lines.push(...nested("error", inner, 1));
   if (error.cause !== undefined) lines.push(...nested("cause", error.cause, 1));
   return `${lines.join("\n")}\n`;
@@ -90,7 +93,7 @@ export function summaryText(report: RunReport): string {
   const cost = `${msText(usage.wallMs)}, ${msText(usage.cpuMs)} CPU, ${plural(usage.hostCalls, "host call")}`;
   const held = layersOf(confinement);
   const lines = [
-    ...warnings.map(({ code, message }) => `warning (${printable(code)}): ${safeLines(message)}`),
+    ...warnings.map(({ code, message }) => `warning (${printable(code)}): ${indented(message, inMessage)}`),
     `${status ?? state}: ${runId} in ${cost}${held}`,
     ...pending.flatMap((one) => pendingLines(one)),
     ...unknownLines(runId, calls),
@@ -101,7 +104,7 @@ export function summaryText(report: RunReport): string {
 export function pendingLines(pending: PendingReport): readonly string[] {
   const { callId, name, waitsFor, dueAt, title } = pending;
   const due = dueAt === null ? "" : `, until ${timeText(dueAt)}`;
-  const lines = [`  ${name} waits for ${printable(waitsFor)}${due}`];
+  const lines = [`  ${printable(name)} waits for ${printable(waitsFor)}${due}`];
   if (title !== undefined) lines.push(`    ${printable(title)}`);
   if (callId !== null) lines.push(`    answer: flowcell approve ${callId}   or: flowcell reject ${callId}`);
   return lines;
@@ -113,7 +116,7 @@ function unknownLines(runId: string, calls: readonly CallReport[]): readonly str
   return [
     ...unknown.map(
       ({ position, name, idempotencyKey }) =>
-        `  call ${position} ${name}: nobody knows whether it happened (idempotency key ${idempotencyKey})`,
+        `  call ${position} ${printable(name)}: nobody knows whether it happened (idempotency key ${idempotencyKey})`,
     ),
     `  find out, then: flowcell reconcile ${runId} ${unknown[0]?.position ?? ""} --observed --value … | --not-applied | --cancel`,
   ];

@@ -1,5 +1,6 @@
 /** `flowcell runs [RUN]`: a list of runs, or everything about one. */
 
+import { printable } from "@flowcell/bundle";
 import type { RunRow } from "@flowcell/journal";
 import type { Context } from "./context.js";
 import { detailText, printRun, runJson } from "./run-text.js";
@@ -21,7 +22,7 @@ async function oneRun(context: Context, runId: string): Promise<number> {
     printRun(context, report);
     const quarantined = await service.quarantined(runId);
     for (const { position, reason, at } of quarantined) {
-      context.remark(`quarantined: call ${position}, ${reason}, ${timeText(at)}`);
+      context.remark(`quarantined: call ${position}, ${printable(reason)}, ${timeText(at)}`);
     }
     // Looking succeeded, however the run did.
     return 0;

@@ -1,6 +1,7 @@
 /** `flowcell show FLOW [HASH]`: a version for a reviewer. */
 
 import type { FlowService, VersionReport } from "@flowcell/flows";
+import { safeLines } from "../cli/human.js";
 import type { Context } from "./context.js";
 import { bundleLine, changesText, dryRunText, headText, reachText, sourceText } from "./version-text.js";
 
@@ -13,7 +14,8 @@ export async function show(context: Context): Promise<number> {
       return 0;
     }
     if (typed.flag("bundle")) {
-      streams.out(version.bundle);
+      // Byte for byte to a file; a template literal may hold what steers a terminal.
+      streams.out(streams.outIsTerminal ? safeLines(version.bundle) : version.bundle);
       return 0;
     }
     streams.out(`${headText(version)}${bundleLine(version)}\n\n${reachText(version)}`);

@@ -3,6 +3,7 @@
 import { createFlowService } from "@flowcell/flows";
 import { openSqliteStore } from "@flowcell/journal";
 import { packageFolder } from "../assets.js";
+import { bugText } from "../cli/human.js";
 import type { Streams } from "../cli/typed.js";
 import type { OwnerParts } from "../owner/open.js";
 import { engineFingerprint, LazyPool } from "../owner/worker-pool.js";
@@ -16,9 +17,6 @@ export function systemParts(streams: Streams): OwnerParts {
     // What starts workers stands there: no flow reads or writes in it.
     deniedPaths: [packageFolder()],
     environment: process.env,
-    onBug: (error) => {
-      const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-      streams.err(`flowcell: this is a bug in flowcell, please report it.\n${text}\n`);
-    },
+    onBug: (error) => streams.err(bugText(error)),
   };
 }

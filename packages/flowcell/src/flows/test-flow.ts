@@ -10,6 +10,7 @@ import {
   type BundleFailure,
   bundleFlowTest,
   mapStack,
+  printable,
   renderFrame,
   type Script,
   type ScriptMap,
@@ -194,9 +195,9 @@ function bundleText({ message, frame }: BundleFailure): string {
 const marks = { passed: "✓", failed: "✗", skipped: "-" } as const;
 
 function printFile(context: Context, { file, tests, failure }: FileOutcome): void {
-  context.say(safeLines(file));
+  context.say(printable(file));
   for (const { name, state, error } of tests) {
-    context.say(`  ${marks[state]} ${safeLines(name)}`);
+    context.say(`  ${marks[state]} ${printable(name)}`);
     if (error === undefined) continue;
     const lines = [
       error.message,

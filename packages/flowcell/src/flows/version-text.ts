@@ -6,7 +6,7 @@
  * the cursor, hide a line or look like this file's own words; characters that turn the direction of text are shown too.
  */
 
-import { printable } from "@flowcell/bundle";
+import { printable, spelledOut } from "@flowcell/bundle";
 import type { DryRun, Reach, VersionReport } from "@flowcell/flows";
 import { limitNames, profileLimits } from "@flowcell/protocol";
 import { createTwoFilesPatch, FILE_HEADERS_ONLY } from "diff";
@@ -128,11 +128,7 @@ function filesOf({ manifestText, sources }: VersionReport): ReadonlyMap<string, 
 
 /** Tabs are blanks here; what a reader cannot see, or what turns the direction of text, is written as its number. */
 function visible(line: string): string {
-  const spaced = line.replaceAll("\t", "    ");
-  return spaced.replace(
-    /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu,
-    (unseen) => `\\u{${(unseen.codePointAt(0) ?? 0).toString(16)}}`,
-  );
+  return spelledOut(line.replaceAll("\t", "    "));
 }
 
 export function bundleLine({ bundle, sources }: VersionReport): string {
