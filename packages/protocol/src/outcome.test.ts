@@ -94,6 +94,7 @@ describe("the outcome table", () => {
       "stack",
       "host_calls",
       "result_size",
+      "record_size",
     ]);
   });
 

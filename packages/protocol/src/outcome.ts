@@ -72,6 +72,7 @@ export const outcomeTable = {
       stack: "JavaScript stack (stackBytes)",
       host_calls: "host calls (hostCalls)",
       result_size: "size of the result (resultBytes, bodyBytes)",
+      record_size: "what one run may have on record: 256 MiB of arguments and outcomes, 100,000 timers",
     },
   },
   denied: {

@@ -13,6 +13,10 @@ export interface RunnerSettings {
   readonly suspendAfterMs: number;
   /** Activations in a row that may fail for no fault of the script. */
   readonly failuresMost: number;
+  /** Bytes of arguments and outcomes that one run may have on record. */
+  readonly recordedBytesMost: number;
+  /** Timers that may fire in one run. */
+  readonly timersMost: number;
   /** Nobody waits: timers and waits are due as soon as nothing else can happen. */
   readonly virtualTime: boolean;
 }

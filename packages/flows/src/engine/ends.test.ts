@@ -278,6 +278,59 @@ describe("the gate", () => {
   });
 });
 
+describe("what one run may have on record", () => {
+  test("is bounded: a loop of large reads, and one of timers, end with a message that says what to do", async () => {
+    let reads = 0;
+    const one = harness({
+      recordedBytesMost: 10_000,
+      timersMost: 5,
+      functions: [
+        row("read", "read", () => {
+          reads += 1;
+          return "x".repeat(1_000);
+        }),
+      ],
+      scripts: {
+        reads: async (host) => {
+          for (;;) await host.call("read");
+        },
+        ticks: async (host) => {
+          for (;;) await host.sleep(1);
+        },
+      },
+    });
+    const read = await one.end(await one.start("reads"));
+    expect(read).toMatchObject({ status: "budget_exceeded", reason: "record_size" });
+    expect(JSON.parse(read.errorJson ?? "")).toMatchObject({
+      code: "record_size",
+      limit: 10_000,
+      message: expect.stringContaining("read and send less at a time"),
+    });
+    expect(reads).toBe(10);
+    const ticked = await one.end(await one.start("ticks"));
+    expect(ticked).toMatchObject({ status: "budget_exceeded", reason: "record_size", nextOrder: 6 });
+  });
+
+  test("is counted from the store by the next process", async () => {
+    const store = new MemoryStore();
+    const scripts = {
+      reads: async (host: ScriptHost) => {
+        await host.call("read");
+        return await host.call("signal.wait", "go");
+      },
+    };
+    const functions = [row("read", "read", () => "x".repeat(1_000))];
+    const first = harness({ store, scripts, functions });
+    const runId = await first.start("reads");
+    await first.rest(runId);
+    await first.runner.close();
+    const second = harness({ store, scripts, functions, recordedBytesMost: 1_000 });
+    second.runner.adopt(runId);
+    await second.signal(runId, "go");
+    expect(await second.end(runId)).toMatchObject({ status: "budget_exceeded", reason: "record_size" });
+  });
+});
+
 /** A store whose units can be looked at, held up and broken. */
 function watched(store: Store, commit: (unit: Unit) => ReturnType<Store["commit"]>): Store {
   return new Proxy(store, {

@@ -12,6 +12,7 @@
 
 import type { Store } from "@flowcell/journal";
 import type { CallOutcome } from "@flowcell/protocol";
+import { recordedBytesUsual, timersUsual } from "../machine/bounds.js";
 import type { RunEvent } from "../machine/types.js";
 import type { CellPool, Runner, RunnerHooks } from "../ports.js";
 import { Actor } from "./actor.js";
@@ -88,6 +89,8 @@ class EngineRunner implements Runner, EngineContext {
       blockedMostMs: options.blockedMostMs ?? 10_000,
       suspendAfterMs: options.suspendAfterMs ?? 1_000,
       failuresMost: options.failuresMost ?? 5,
+      recordedBytesMost: options.recordedBytesMost ?? recordedBytesUsual,
+      timersMost: options.timersMost ?? timersUsual,
       virtualTime: options.virtualTime ?? false,
     });
     this.#now = options.now ?? Date.now;
@@ -123,8 +126,8 @@ class EngineRunner implements Runner, EngineContext {
     this.#call(runId, { kind: "signalled", name });
   }
 
-  waitDone(runId: string, position: number, outcome: CallOutcome): void {
-    this.#call(runId, { kind: "waitDone", position, outcome });
+  waitDone(runId: string, position: number, outcome: CallOutcome): boolean {
+    return this.#call(runId, { kind: "waitDone", position, outcome });
   }
 
   reconcile(

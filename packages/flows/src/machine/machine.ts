@@ -4,7 +4,8 @@
  * promise, no store, so the simulator can try it against every order of events and a crash after every command.
  *
  * What it is about is spread over files by phase: making.ts (calls), waits.ts, pump.ts (what is delivered when),
- * recovering.ts (after a restart), time.ts (timers, deadline), suspending.ts, ending.ts; run.ts is what they share.
+ * recovering.ts (after a restart), time.ts (timers, deadline), suspending.ts, ending.ts,
+ * bounds.ts; run.ts is what they share.
  *
  * Kept true, and checked by the simulator after every step:
  *   - nothing is delivered before it is committed, and no effect is begun before its intent is;
@@ -16,6 +17,7 @@
  * It throws only for a bug, its own or the engine's. TRUST: what a worker says is a script's; see pump.ts and making.ts.
  */
 
+import { holdToBounds } from "./bounds.js";
 import { inTransit } from "./call.js";
 import { cancel, close, closeAgain, complete, diverge, ended, fence, refused, runError } from "./ending.js";
 import { callCancelled, called, classified, classify, outcome } from "./making.js";
@@ -63,6 +65,7 @@ export class RunMachine {
   #settle(): readonly RunCommand[] {
     const run = this.#run;
     passTime(run);
+    holdToBounds(run);
     takeSignals(run);
     pumpOut(run);
     do {

@@ -15,6 +15,7 @@ import type { CallOutcome, EncodedValue, Status } from "@flowcell/protocol";
 import { type Call, recordedCall, rowOf } from "./call.js";
 import { sameOutcome } from "./outcomes.js";
 import { Pump } from "./pump.js";
+import { Recorded } from "./recorded.js";
 import type { LogLine, MachineOptions, RunCommand } from "./types.js";
 import { type Counters, type Step, UnitBuilder } from "./unit.js";
 
@@ -52,13 +53,15 @@ interface Flying {
 }
 
 export class Run {
-  readonly options: MachineOptions;
+  /** Without the history: most of it is wanted no more. */
+  readonly options: Omit<MachineOptions, "history">;
   readonly row: RunRow;
   /** All that are known, by position. */
   readonly calls = new Map<number, Call>();
   /** Those of them that are not done: few, where a run may have made ten thousand. */
   readonly open = new Map<number, Call>();
   readonly pump = new Pump();
+  readonly recorded = new Recorded();
 
   phase: Phase = "pending";
   /** Of the event that is handled. */
@@ -106,8 +109,8 @@ export class Run {
   #nextLog: number;
   #commands: RunCommand[] = [];
 
-  constructor(options: MachineOptions) {
-    const { run: row, calls, deliveries } = options.history;
+  constructor({ history, ...options }: MachineOptions) {
+    const { run: row, calls, deliveries } = history;
     this.options = options;
     this.row = row;
     this.stored = row.state;
@@ -131,10 +134,11 @@ export class Run {
     for (const call of calls) {
       this.add(recordedCall(call, outcomes.get(call.position) ?? null));
       this.pump.know(call.position, call.name, call.digest);
+      this.recorded.call(call);
       lastSeen = Math.max(lastSeen, call.madeAt);
     }
     for (const delivery of deliveries) {
-      this.pump.add(delivery);
+      this.give(delivery);
       lastSeen = Math.max(lastSeen, delivery.at);
     }
     this.#activeMs = row.activeMs + (row.state === "suspended" ? 0 : lastSeen - row.changedAt);
@@ -241,7 +245,9 @@ export class Run {
   record(unit: UnitBuilder, call: Call): void {
     if (call.recorded) return;
     call.recorded = true;
-    unit.call(rowOf(call), call.attempts);
+    const row = rowOf(call);
+    this.recorded.call(row);
+    unit.call(row, call.attempts);
   }
 
   delivered(call: Call, delivery: Delivery): void {
@@ -250,7 +256,13 @@ export class Run {
     this.open.delete(call.position);
     if (delivery.kind === "call") call.outcome = delivery.outcome;
     this.pump.know(call.position, call.name, call.digest);
+    this.give(delivery);
+  }
+
+  /** A delivery that is committed. */
+  give(delivery: Delivery): void {
     this.pump.add(delivery);
+    this.recorded.delivery(delivery);
   }
 
   /** An outcome that nobody waits for: kept where an operator can find it, unless it is the one that was recorded. */

@@ -49,6 +49,7 @@ describe.skipIf(oneSeed !== undefined)("simulated runs", () => {
         "script_error",
         "cancelled",
         "timed_out",
+        "budget_exceeded",
         "worker_lost",
         "replay_diverged",
         "engine_mismatch",

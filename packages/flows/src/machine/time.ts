@@ -99,7 +99,7 @@ function fireTimer(run: Run, dueAt: number): void {
     build: (unit) => {
       if (run.phase === "active" && run.pump.blocked !== null) timer = unit.timer(dueAt);
     },
-    done: () => run.pump.add(timer),
+    done: () => run.give(timer),
   });
 }
 

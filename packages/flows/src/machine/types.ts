@@ -170,6 +170,10 @@ export interface MachineOptions {
   readonly wallMs: number;
   /** Activations in a row that may fail for no fault of the script. */
   readonly failuresMost: number;
+  /** Bytes of arguments and outcomes that the run may have on record. */
+  readonly recordedBytesMost: number;
+  /** Timers of the script that may fire in one run. */
+  readonly timersMost: number;
   /** Timers and waits are due at once when nothing else is open: for tests of flows. */
   readonly virtualTime: boolean;
   /** Makes idempotency keys: the same for the same run and position. */

@@ -138,7 +138,7 @@ function saysSomething({ status, reason }: ActivationEnd): boolean {
     case "violation":
       return true;
     case "budget_exceeded":
-      return reason !== "cpu" && reason !== "wall";
+      return isOwnBudget(reason);
     default:
       return false;
   }
@@ -158,10 +158,15 @@ function ownEnd({ status, endStatus, reason, result }: RunHistory["run"]): OwnEn
     case "denied":
       return { status: own, reason, result };
     case "budget_exceeded":
-      return reason === "cpu" || reason === "wall" ? null : { status: own, reason, result };
+      return isOwnBudget(reason) ? { status: own, reason, result } : null;
     default:
       return null;
   }
+}
+
+/** Whether a script comes to this end by itself, and on every machine: time is the machine's, and the journal ends the run. */
+function isOwnBudget(reason: string | null): boolean {
+  return reason !== "cpu" && reason !== "wall" && reason !== "record_size";
 }
 
 function sameResult(one: EncodedValue | null, other: EncodedValue | null): boolean {

@@ -29,8 +29,18 @@ export function checkEnd(
 
 /** An end that an uncut run could not have had needs a reason. */
 function checkCause(
-  { cancelled, failures, deadlineMs, startMs, endedAt, drifts, crashes }: Story,
-  { run }: RunHistory,
+  {
+    cancelled,
+    failures,
+    deadlineMs,
+    startMs,
+    endedAt,
+    drifts,
+    crashes,
+    recordedBytesMost,
+    timersMost,
+  }: Story,
+  { run, deliveries }: RunHistory,
 ): void {
   const { status, reason } = run;
   switch (status) {
@@ -43,6 +53,12 @@ function checkCause(
     case "timed_out":
       if (endedAt - startMs < deadlineMs) throw new Broken("the deadline had not passed");
       return;
+    case "budget_exceeded": {
+      const timers = deliveries.filter(({ kind }) => kind === "timer").length;
+      if (reason !== "record_size" || (recordedBytesMost > 1e6 && timers <= timersMost))
+        throw new Broken(`the run ended as ${status}/${reason} without a reason`);
+      return;
+    }
     case "worker_lost":
     case "sandbox_unavailable":
       if (failures <= failuresMost) throw new Broken(`the run ended as ${status} after ${failures} failures`);

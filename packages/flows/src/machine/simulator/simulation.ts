@@ -113,6 +113,8 @@ class Simulation implements Holder {
       suspendAfterMs: 100,
       wallMs: 5_000,
       failuresMost,
+      recordedBytesMost: story.recordedBytesMost,
+      timersMost: story.timersMost,
       virtualTime: story.virtualTime,
       idempotencyKey: (position) => `key ${position}`,
     });

@@ -20,6 +20,9 @@ export interface Story {
   readonly deadlineMs: number;
   readonly startMs: number;
   readonly virtualTime: boolean;
+  /** What it may have on record. */
+  readonly recordedBytesMost: number;
+  readonly timersMost: number;
   /** The guest is another one after the first crash. */
   readonly drifts: boolean;
   /** So is the engine. */
@@ -72,6 +75,8 @@ export class Stage {
       drifts: random.percent(3),
       fragile: random.percent(3),
       newEngine: random.percent(10),
+      recordedBytesMost: random.percent(2) ? random.between(20, 400) : 1e9,
+      timersMost: random.percent(2) ? random.between(0, 2) : 1e9,
       crashes: 0,
       failures: 0,
       cancelled: false,

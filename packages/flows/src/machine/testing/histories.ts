@@ -112,6 +112,8 @@ export function options(of: RunHistory, over: Partial<MachineOptions> = {}): Mac
     suspendAfterMs: 1_000,
     wallMs: 60_000,
     failuresMost: 3,
+    recordedBytesMost: 1_000_000,
+    timersMost: 1_000,
     virtualTime: false,
     idempotencyKey: (position) => `key.${position}`,
     ...over,
