@@ -2,13 +2,22 @@
  * `flowcell run FOLDER`: a flow in a store that is thrown away. Whoever types it is author and operator at once, so the
  * approval is given here: by itself for what touches nothing but the flow's own folder and store, else when the terminal,
  * --approve or an --allow-… option says so.
+ *
+ * Kept true: what is approved is what was looked at, by its hash; a folder that changed in between is refused.
  */
 
 import { mkdtempSync, realpathSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { isAbsolute, join, relative, resolve, sep } from "node:path";
 import { printable } from "@flowcell/bundle";
-import { type FlowService, flowLimits, type RunReport, reachOf, readFlowFolder } from "@flowcell/flows";
+import {
+  type FlowService,
+  flowLimits,
+  OperationError,
+  type RunReport,
+  reachOf,
+  readFlowFolder,
+} from "@flowcell/flows";
 import type { Manifest } from "@flowcell/manifest";
 import { outcomeTable } from "@flowcell/protocol";
 import { UsageError } from "../cli/usage.js";
@@ -31,13 +40,13 @@ export async function runFolder(context: Context): Promise<number> {
   const foreign = typed.given([...fileOptions.keys()]);
   if (foreign !== undefined) throw new UsageError("request", fileOptions.get(foreign) ?? foreign);
   const folder = realpathSync(typed.argument(0));
-  const { manifest } = await readFlowFolder(folder, ceilings);
+  const { manifest, hash } = await readFlowFolder(folder, ceilings);
   const input = context.value("input");
   const settings = settingsOf(context, folder, manifest);
   if (!(await allowed(context, folder, manifest, settings))) return outcomeTable.denied.exitCode;
   const scratch = mkdtempSync(join(tmpdir(), "flowcell-run-"));
   try {
-    return await runIn(context, scratch, folder, settings, input);
+    return await runIn(context, scratch, { folder, hash }, settings, input);
   } finally {
     rmSync(scratch, { recursive: true, force: true });
   }
@@ -51,7 +60,12 @@ function settingsOf(context: Context, folder: string, manifest: Manifest): Setti
     const inside = join(folder, mount);
     if (statSync(inside, { throwIfNoEntry: false })?.isDirectory() === true) mounts[mount] = inside;
   }
-  return { ...typed, mounts: { ...mounts, ...typed.mounts } };
+  // Links are followed once: where a mount leads now is what is asked about, and what is opened.
+  const real = Object.entries({ ...mounts, ...typed.mounts }).map(([name, path]) => [
+    name,
+    realpathSync(path),
+  ]);
+  return { ...typed, mounts: Object.fromEntries(real) };
 }
 
 // --------------------------------------------------------------------------------------------------------------- allowing
@@ -93,7 +107,7 @@ function needsYes(
   for (const { mount, path, access } of fs) {
     const shown = `/${mount}${path === undefined ? "" : `/${path}`}`;
     const target = Object.hasOwn(settings.mounts, mount) ? settings.mounts[mount] : undefined;
-    const inside = target !== undefined && readable.some((root) => isInside(root, realpathSync(target)));
+    const inside = target !== undefined && readable.some((root) => isInside(root, target));
     if (access === "write") lines.push(`write files in ${shown}`);
     else if (access === "read" && !inside)
       lines.push(`read files in ${shown}, which is outside the flow's folder`);
@@ -133,10 +147,16 @@ function isInside(root: string, path: string): boolean {
 
 // ---------------------------------------------------------------------------------------------------------------- running
 
+interface Looked {
+  readonly folder: string;
+  /** Of what was shown. */
+  readonly hash: string;
+}
+
 async function runIn(
   context: Context,
   scratch: string,
-  folder: string,
+  { folder, hash: shown }: Looked,
   settings: Settings,
   input: unknown,
 ): Promise<number> {
@@ -148,6 +168,12 @@ async function runIn(
     const { by } = context;
     const given = input === undefined ? {} : { input };
     const { flow, hash } = await service.install({ folder, by, ...given });
+    if (hash !== shown) {
+      throw new OperationError(
+        "denied",
+        `${folder} changed while you looked: it is not what was shown any more. It was not approved, and no call was made; run it again to see what it is now`,
+      );
+    }
     await service.approve({ flow, hash, by });
     const { runId } = await service.start({ flow, by, ...given });
     const report = await waitFor(context, service, runId, stop.signal);
