@@ -8,8 +8,8 @@
 
 import { createHash, randomBytes } from "node:crypto";
 import { assembleResult, bundleFailed, logLine, notStarted } from "@flowcell/bundle";
-import { dispatch, type IncomingCall, type Registry } from "@flowcell/host";
-import type { ActivationRequest, ConfinedPool, HostCall } from "@flowcell/pool";
+import { dispatch, type Registry } from "@flowcell/host";
+import type { ActivationRequest, ConfinedPool } from "@flowcell/pool";
 import { type EncodedValue, encodeValue, type Limits, limitCeilings, parseLimits } from "@flowcell/protocol";
 import type { Normalizer, NormalResult, NormalScript } from "./normalize.js";
 import { type ExecuteOptions, executeProblem } from "./options.js";
@@ -111,7 +111,7 @@ export class DirectRuns {
     callKeyPrefix: string | undefined,
   ): ActivationRequest {
     const { registry, isolation, flow } = this.#parts;
-    const dispatching = { limits, clock: "real" } as const;
+    const dispatching = { limits, clock: "real", runId } as const;
     return {
       flow,
       script: script.text,
@@ -122,7 +122,7 @@ export class DirectRuns {
       seed: randomBytes(32),
       isolation,
       callKeyPrefix: callKeyPrefix ?? runId,
-      onHostCall: (call) => dispatch(registry, new RunCall(call, runId), dispatching),
+      onHostCall: (call) => dispatch(registry, call, dispatching),
       ...(onLog === undefined ? {} : { onConsole: (line) => onLog(logLine(line)) }),
       ...(signal === undefined ? {} : { signal }),
       ...(queueDeadlineMs === undefined ? {} : { queueDeadlineMs }),
@@ -148,37 +148,6 @@ export interface SentLimits {
 export function sentLimits(asked: Limits, { addedBytes }: Normalizer): SentLimits {
   const sourceBytes = Math.min(limitCeilings.sourceBytes, asked.sourceBytes * 2 + addedBytes);
   return { asked, limits: Object.freeze({ ...asked, sourceBytes }) };
-}
-
-/** A call with the execution that makes it. Signals are made when they are asked for, so nothing is copied. */
-class RunCall implements IncomingCall {
-  readonly runId: string;
-  readonly #call: HostCall;
-
-  constructor(call: HostCall, runId: string) {
-    this.#call = call;
-    this.runId = runId;
-  }
-
-  get position(): number {
-    return this.#call.position;
-  }
-
-  get name(): string {
-    return this.#call.name;
-  }
-
-  get args(): EncodedValue {
-    return this.#call.args;
-  }
-
-  get signal(): AbortSignal {
-    return this.#call.signal;
-  }
-
-  get idempotencyKey(): string {
-    return this.#call.idempotencyKey;
-  }
 }
 
 export function requestProblem(code: unknown, options: unknown): string | undefined {

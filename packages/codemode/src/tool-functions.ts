@@ -10,11 +10,12 @@ import {
   defineHostFunction,
   HostError,
   type HostFunction,
+  LazySignal,
   type Schema,
   type SchemaResult,
 } from "@flowcell/host";
 import { callName } from "./tool-set.js";
-import type { SchemaVerdict, Tool, ToolSchema } from "./tools.js";
+import type { SchemaVerdict, Tool, ToolContext, ToolSchema } from "./tools.js";
 
 export function toolFunction(tool: Tool): HostFunction {
   const name = callName(tool);
@@ -28,14 +29,22 @@ export function toolFunction(tool: Tool): HostFunction {
   });
 }
 
-export function callTool(
-  tool: Tool,
-  name: string,
-  args: readonly unknown[],
-  { signal, idempotencyKey, position, runId }: CallContext,
-): unknown {
-  const answer = tool.call(args, { signal, idempotencyKey, position, runId: runId ?? "" });
+export function callTool(tool: Tool, name: string, args: readonly unknown[], context: CallContext): unknown {
+  const answer = tool.call(args, new CallOfTool(context));
   return tool.output === null ? answer : checkedOutput(tool.output, answer, name);
+}
+
+class CallOfTool extends LazySignal implements ToolContext {
+  readonly idempotencyKey: string;
+  readonly position: number;
+  readonly runId: string;
+
+  constructor(context: CallContext) {
+    super(context);
+    this.idempotencyKey = context.idempotencyKey;
+    this.position = context.position;
+    this.runId = context.runId ?? "";
+  }
 }
 
 export function docLine({ description, originalName }: Tool): string {

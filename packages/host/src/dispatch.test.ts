@@ -4,10 +4,12 @@ import { describe, expect, test, vi } from "vitest";
 import * as z from "zod/mini";
 import {
   builtIns,
+  type CallOutcome,
   createRegistry,
   defineHostFunction,
   dispatch,
   type HostFunction,
+  type IncomingCall,
   sleepMsMax,
 } from "./index.js";
 
@@ -301,6 +303,75 @@ describe("the end of a call", () => {
     await new Promise((resolve) => setTimeout(resolve, 20));
     process.off("unhandledRejection", unhandled);
     expect(unhandled).not.toHaveBeenCalled();
+  });
+});
+
+describe("a call that makes its signal on demand", () => {
+  /** Counts how often a signal was asked for, and holds the listener. */
+  class OnDemand implements IncomingCall {
+    readonly position = 3;
+    readonly name = "f";
+    readonly args = encodeValue([]);
+    readonly idempotencyKey = "key-3";
+    readonly controller = new AbortController();
+    asked = 0;
+    listener: (() => void) | null = null;
+
+    get signal(): AbortSignal {
+      this.asked += 1;
+      return this.controller.signal;
+    }
+
+    get aborted(): boolean {
+      return this.controller.signal.aborted;
+    }
+
+    whenAborted(listener: (() => void) | null): void {
+      this.listener = listener;
+    }
+  }
+  const options = { limits, clock: "real", runId: "run-1" } as const;
+  const send = async (call: OnDemand, handler: NonNullable<HostFunction["call"]>): Promise<CallOutcome> =>
+    await dispatch(createRegistry([row("f", handler)]), call, options);
+
+  test("makes none for a handler that does not look, and is left without a listener", async () => {
+    const call = new OnDemand();
+    expect(await send(call, () => Promise.resolve(1))).toMatchObject({ ok: true });
+    expect(await send(call, () => 1)).toMatchObject({ ok: true });
+    expect(await send(call, () => Promise.reject(new Error("no")))).toMatchObject({ ok: false });
+    expect(call).toMatchObject({ asked: 0, listener: null });
+  });
+
+  test("gives it to a handler that reads its context or spreads it", async () => {
+    const call = new OnDemand();
+    const seen: unknown[] = [];
+    await send(call, (_args, context) => seen.push(context.signal, { ...context }));
+    expect(seen[0]).toBe(call.controller.signal);
+    expect(seen[1]).toEqual({
+      name: "f",
+      position: 3,
+      idempotencyKey: "key-3",
+      clock: "real",
+      runId: "run-1",
+      signal: call.controller.signal,
+    });
+  });
+
+  test("is ended by its listener alone", async () => {
+    const call = new OnDemand();
+    const answer = send(call, () => new Promise(() => {}));
+    call.controller.abort();
+    call.listener?.();
+    expect(await answer).toMatchObject({ ok: false, error: { code: "cancelled" } });
+    expect(call).toMatchObject({ asked: 0, listener: null });
+    const handler = vi.fn();
+    expect(await send(call, handler)).toMatchObject({ ok: false, error: { code: "cancelled" } });
+    expect(handler).not.toHaveBeenCalled();
+  });
+
+  test("answers in the same turn when nothing is waited for", () => {
+    const outcome = dispatch(createRegistry([row("f", () => 1)]), new OnDemand(), options);
+    expect(outcome).toMatchObject({ ok: true });
   });
 });
 

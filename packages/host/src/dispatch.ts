@@ -27,8 +27,9 @@ import {
   valueBounds,
   type WaitCondition,
 } from "@flowcell/protocol";
-import type { CallContext, HostFunction, Registry } from "./registry.js";
-import { argumentProblem } from "./schema.js";
+import type { HostFunction, Registry } from "./registry.js";
+import { HandlerFailure, isThenable, runHandler } from "./run-handler.js";
+import { argumentProblem, type SchemaResult } from "./schema.js";
 import { thrownData } from "./thrown.js";
 
 export interface IncomingCall {
@@ -37,8 +38,15 @@ export interface IncomingCall {
   readonly args: EncodedValue;
   readonly signal: AbortSignal;
   readonly idempotencyKey: string;
-  /** The run of a flow that makes the call. */
+  /** The run of a flow that makes the call; `DispatchOptions.runId` by default. */
   readonly runId?: string;
+  /**
+   * What `signal` says without a signal, of callers that make theirs on demand: one costs more than the rest of a call. Both
+   * or neither.
+   */
+  readonly aborted?: boolean;
+  /** Calls `listener` when the call is aborted, in place of the one before; null: nobody any more. */
+  whenAborted?(listener: (() => void) | null): void;
 }
 
 export interface DispatchOptions {
@@ -46,6 +54,8 @@ export interface DispatchOptions {
   readonly clock: "real" | "virtual";
   /** Where local effects go in a run without a journal. */
   readonly local?: { readonly tx: LocalTx; readonly bytesMax: number };
+  /** The execution whose calls these are. */
+  readonly runId?: string;
 }
 
 /** A call whose arguments are what its row wants. */
@@ -65,16 +75,25 @@ export type ReadResult =
 
 /** As JSON text; a note is for a size or a digest. */
 const noteCharsMax = 4096;
-/** How long a handler that changes something outside may take to say how far it got, once it was told to stop. */
-const settleMs = 1000;
 
-export async function dispatch(
+/** Answers at once when nothing has to be waited for: a promise costs more than most calls. */
+export function dispatch(
   registry: Registry,
   call: IncomingCall,
   options: DispatchOptions,
-): Promise<CallOutcome> {
-  const read = await readCall(registry, call, options);
-  return read.ok ? await runCall(read.call, call, options) : read.outcome;
+): CallOutcome | Promise<CallOutcome> {
+  const read = readNow(registry, call, options);
+  return read instanceof Promise
+    ? read.then((settled) => carryOut(settled, call, options))
+    : carryOut(read, call, options);
+}
+
+function carryOut(
+  read: ReadResult,
+  call: IncomingCall,
+  options: DispatchOptions,
+): CallOutcome | Promise<CallOutcome> {
+  return read.ok ? runNow(read.call, call, options) : read.outcome;
 }
 
 /** Finds the row and checks the arguments. */
@@ -83,14 +102,37 @@ export async function readCall(
   call: IncomingCall,
   options: DispatchOptions,
 ): Promise<ReadResult> {
+  return await readNow(registry, call, options);
+}
+
+function readNow(
+  registry: Registry,
+  call: IncomingCall,
+  options: DispatchOptions,
+): ReadResult | Promise<ReadResult> {
   try {
     const row = registry.get(call.name);
     if (row === undefined) throw new HostError("not_found", `there is no host function ${call.name}`);
-    const args = await readArguments(row, call, options);
+    const checked = row.input["~standard"].validate(readArguments(row, call, options));
+    return isThenable(checked)
+      ? Promise.resolve(checked).then((settled) => decided(row, settled), unread)
+      : decided(row, checked);
+  } catch (error) {
+    return unread(error);
+  }
+}
+
+function unread(error: unknown): ReadResult {
+  return { ok: false, outcome: failure(error) };
+}
+
+function decided(row: HostFunction, checked: SchemaResult<readonly unknown[]>): ReadResult {
+  try {
+    const args = acceptedArguments(row, checked);
     const { effect, local, wait } = decide(row, args);
     return { ok: true, call: { row, args, effect, local, wait } };
   } catch (error) {
-    return { ok: false, outcome: failure(error) };
+    return unread(error);
   }
 }
 
@@ -131,10 +173,18 @@ export async function noteCall(
  * says in time how it ended: whether it took effect is nothing to guess.
  */
 export async function runCall(
-  { row, args, effect, local }: ReadCall,
+  read: ReadCall,
   call: IncomingCall,
   options: DispatchOptions,
 ): Promise<CallOutcome> {
+  return await runNow(read, call, options);
+}
+
+function runNow(
+  { row, args, effect, local }: ReadCall,
+  call: IncomingCall,
+  options: DispatchOptions,
+): CallOutcome | Promise<CallOutcome> {
   try {
     if (local !== undefined) {
       if (options.local === undefined)
@@ -146,8 +196,10 @@ export async function runCall(
       throw new HostError("unavailable", `${row.name}: only the run of a flow can wait for this`);
     }
     const changes = effect === "keyed" || effect === "once";
-    const result = await runHandler(row, call, options, (context) => handler(args, context), changes);
-    return { ok: true, value: await writeResult(row, result, options) };
+    const answer = runHandler(row, call, options, (context) => handler(args, context), changes);
+    return answer instanceof Promise
+      ? answer.then((result) => outcomeOf(row, result, options), failure)
+      : outcomeOf(row, answer, options);
   } catch (error) {
     return failure(error);
   }
@@ -182,11 +234,7 @@ function failure(error: unknown): CallOutcome {
   };
 }
 
-async function readArguments(
-  row: HostFunction,
-  call: IncomingCall,
-  { limits }: DispatchOptions,
-): Promise<readonly unknown[]> {
+function readArguments(row: HostFunction, call: IncomingCall, { limits }: DispatchOptions): unknown[] {
   const textBytes = Math.min(row.limits.inputBytes ?? limits.valueBytes, limits.valueBytes);
   if (call.args.text.length > textBytes) {
     throw new HostError("too_large", `${row.name}: the arguments exceed ${textBytes} bytes`);
@@ -194,7 +242,10 @@ async function readArguments(
   const value = decodeArguments(row, call.args, textBytes, limits.bodyBytes);
   if (!Array.isArray(value))
     throw new HostError("invalid_arguments", `${row.name}: the arguments are no list`);
-  const checked = await row.input["~standard"].validate(value);
+  return value;
+}
+
+function acceptedArguments(row: HostFunction, checked: SchemaResult<readonly unknown[]>): readonly unknown[] {
   if (checked.issues === undefined) return checked.value;
   const { where, what, path } = argumentProblem(checked.issues);
   const message = where === "" ? `${row.name}: ${what}` : `${row.name}: ${where}: ${what}`;
@@ -221,118 +272,46 @@ function decodeArguments(
   }
 }
 
-/** The handler's answer, its deadline, or the end of the call, whichever is first. `changes`: it changes something outside. */
-async function runHandler(
+/** What a handler's answer is sent as; never throws or rejects. */
+function outcomeOf(
   row: HostFunction,
-  call: IncomingCall,
-  { clock }: DispatchOptions,
-  handler: (context: CallContext) => unknown,
-  changes = false,
-): Promise<unknown> {
-  if (call.signal.aborted) throw cancelled(row);
-  const { wallMs } = row.limits;
-  // Without a deadline of its own the call's signal says everything.
-  const controller = wallMs === undefined ? undefined : new AbortController();
-  const { name, position, idempotencyKey, runId } = call;
-  const signal = controller?.signal ?? call.signal;
-  const context = { name, position, idempotencyKey, signal, clock };
-  const answer = invoke(handler, runId === undefined ? context : { ...context, runId });
-  if (!(answer instanceof Promise)) return answer;
-  return await raceWithEnd(row, answer, call.signal, controller, changes);
-}
-
-async function raceWithEnd(
-  row: HostFunction,
-  answer: Promise<unknown>,
-  signal: AbortSignal,
-  controller: AbortController | undefined,
-  changes: boolean,
-): Promise<unknown> {
-  let timer: NodeJS.Timeout | undefined;
-  let onAbort: (() => void) | undefined;
-  let stopped: HostError | undefined;
-  const end = new Promise<never>((_, reject) => {
-    const stop = (error: HostError): void => {
-      if (stopped !== undefined) return;
-      stopped = error;
-      clearTimeout(timer);
-      if (changes) timer = setTimeout(() => reject(unknown(error)), settleMs);
-      else reject(error);
-      controller?.abort(error);
-    };
-    onAbort = () => stop(cancelled(row));
-    signal.addEventListener("abort", onAbort, { once: true });
-    const { wallMs } = row.limits;
-    if (wallMs === undefined) return;
-    const late = new HostError("timeout", `${row.name}: no answer within ${wallMs} ms`);
-    timer = setTimeout(() => stop(late), wallMs);
-  });
+  result: unknown,
+  options: DispatchOptions,
+): CallOutcome | Promise<CallOutcome> {
   try {
-    // The loser is watched by the race; its rejection is nobody's unhandled one.
-    return await Promise.race([answer, end]);
-  } catch (error) {
-    // A handler that only passes on that it was interrupted does not say how far it got.
-    const vague = error instanceof HandlerFailure && !(error.thrown instanceof HostError);
-    throw changes && stopped !== undefined && vague ? unknown(stopped) : error;
-  } finally {
-    clearTimeout(timer);
-    if (onAbort !== undefined) signal.removeEventListener("abort", onAbort);
-  }
-}
-
-function unknown(end: HostError): HostError {
-  return new HostError("outcome_unknown", `${end.message}; it may have taken effect`, { cause: end });
-}
-
-function cancelled(row: HostFunction): HostError {
-  return new HostError("cancelled", `${row.name}: the call was cancelled`);
-}
-
-/** Tells what a handler threw from what this file throws: only the first may be shown as the function's own error. */
-function invoke(handler: (context: CallContext) => unknown, context: CallContext): unknown {
-  const failure = (thrown: unknown): never => {
-    throw new HandlerFailure(thrown);
-  };
-  try {
-    const answer = handler(context);
-    // Promise.resolve: a handler may return any thenable.
-    return isThenable(answer) ? Promise.resolve(answer).catch(failure) : answer;
+    const value = writeResult(row, result, options);
+    return value instanceof Promise
+      ? value.then((settled) => ({ ok: true, value: settled }), failure)
+      : { ok: true, value };
   } catch (error) {
     return failure(error);
   }
 }
 
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
-}
-
-class HandlerFailure extends Error {
-  readonly thrown: unknown;
-
-  constructor(thrown: unknown) {
-    super("the handler failed");
-    this.thrown = thrown;
-  }
-}
-
-async function writeResult(
+function writeResult(
   row: HostFunction,
   result: unknown,
-  { limits }: DispatchOptions,
-): Promise<EncodedValue> {
-  let value = result;
-  if (row.output !== undefined) {
-    const checked = await row.output["~standard"].validate(result);
-    if (checked.issues !== undefined) {
-      const { path } = argumentProblem(checked.issues);
-      const at = path.length === 0 ? "" : ` at ${path.join(".")}`;
-      throw new HostError(
-        "internal",
-        `${row.name}: the host function returned what its row does not allow${at}`,
-      );
-    }
-    value = checked.value;
-  }
+  options: DispatchOptions,
+): EncodedValue | Promise<EncodedValue> {
+  if (row.output === undefined) return encodeResult(row, result, options);
+  const checked = row.output["~standard"].validate(result);
+  return isThenable(checked)
+    ? Promise.resolve(checked).then((settled) => encodeChecked(row, settled, options))
+    : encodeChecked(row, checked, options);
+}
+
+function encodeChecked(
+  row: HostFunction,
+  checked: SchemaResult<unknown>,
+  options: DispatchOptions,
+): EncodedValue {
+  if (checked.issues === undefined) return encodeResult(row, checked.value, options);
+  const { path } = argumentProblem(checked.issues);
+  const at = path.length === 0 ? "" : ` at ${path.join(".")}`;
+  throw new HostError("internal", `${row.name}: the host function returned what its row does not allow${at}`);
+}
+
+function encodeResult(row: HostFunction, value: unknown, { limits }: DispatchOptions): EncodedValue {
   const textBytes = Math.min(row.limits.outputBytes ?? limits.valueBytes, limits.valueBytes);
   try {
     return encodeValue(value, {

@@ -13,6 +13,7 @@ export {
   type HostErrorCode,
   type HostErrorOptions,
 } from "@flowcell/protocol";
+export { LazySignal } from "./call-context.js";
 export {
   type DispatchOptions,
   dispatch,

@@ -226,8 +226,14 @@ describe("host calls", () => {
     const { worker, run } = await begin({ onHostCall });
     worker.send(hostCall(0, "slow"), hostCall(1, "slow"));
     const [first, second] = [at(0).call.signal, at(1).call.signal];
+    const told = [0, 0];
+    for (const index of [0, 1])
+      at(index).call.whenAborted(() => {
+        told[index] = (told[index] ?? 0) + 1;
+      });
     worker.send(plain(messageType.CancelCall, { position: 0 }));
     expect([first.aborted, second.aborted]).toEqual([true, false]);
+    expect(told).toEqual([1, 0]);
     expect(first.reason).toMatchObject({ name: "HostError", code: "cancelled" });
     at(0).fail(first.reason);
     await ticks();
@@ -237,12 +243,14 @@ describe("host calls", () => {
     worker.finish();
     await ticks();
     expect(run.result?.calls.map(({ state }) => state)).toEqual(["cancelled", "unknown"]);
+    expect(told).toEqual([1, 1]);
   });
 
   it("gives a signal that is aborted already to a handler that asks late", async () => {
     const { onHostCall, at } = deferred();
     const { worker } = await begin({ onHostCall });
     worker.send(hostCall(0, "slow"), plain(messageType.CancelCall, { position: 0 }));
+    expect(at(0).call.aborted).toBe(true);
     expect(at(0).call.signal.aborted).toBe(true);
   });
 

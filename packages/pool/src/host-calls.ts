@@ -43,6 +43,7 @@ export class Call {
   cancelled = false;
   #abort: AbortController | undefined;
   #aborted: HostError | undefined;
+  #listener: (() => void) | null = null;
 
   constructor(position: number, name: string, startedAt: number, inputBytes: number) {
     this.position = position;
@@ -60,10 +61,19 @@ export class Call {
     return this.#abort.signal;
   }
 
+  get aborted(): boolean {
+    return this.#aborted !== undefined;
+  }
+
+  whenAborted(listener: (() => void) | null): void {
+    this.#listener = listener;
+  }
+
   abort(message: string): void {
     if (this.#aborted !== undefined) return;
     this.#aborted = new HostError("cancelled", message);
     this.#abort?.abort(this.#aborted);
+    this.#listener?.();
   }
 }
 
@@ -85,6 +95,14 @@ class HandlerCall implements HostCall {
 
   get signal(): AbortSignal {
     return this.#call.signal;
+  }
+
+  get aborted(): boolean {
+    return this.#call.aborted;
+  }
+
+  whenAborted(listener: (() => void) | null): void {
+    this.#call.whenAborted(listener);
   }
 
   get idempotencyKey(): string {

@@ -28,8 +28,12 @@ export interface HostCall {
   readonly name: string;
   /** An array of the positional arguments, still encoded. TRUST: a script chose it; decode it with bounds. */
   readonly args: EncodedValue;
-  /** Aborted when the script cancels the call, and when the activation ends before the call does. */
+  /** Aborted when the script cancels the call, and when the activation ends before the call does. Made when it is asked for. */
   readonly signal: AbortSignal;
+  /** What `signal` says, without making one: it costs more than the rest of a call. */
+  readonly aborted: boolean;
+  /** Calls `listener` when `signal` is aborted, in place of the one before; null: nobody any more. */
+  whenAborted(listener: (() => void) | null): void;
   /** The same for the same position of the same request, unguessable otherwise. */
   readonly idempotencyKey: string;
 }
