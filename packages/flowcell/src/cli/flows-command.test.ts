@@ -113,11 +113,22 @@ describe("approve on a terminal", () => {
   async function approveWith(
     answer: string,
     service: Partial<FlowService>,
-  ): Promise<{ code: number; out: string; asked: string }> {
+  ): Promise<{ code: number; out: string; asked: string; heldWhileAsked: boolean }> {
     let out = "";
     let asked = "";
+    let held = 0;
+    let heldWhileAsked = false;
     const parts: OwnerParts = {
-      openStore: async () => new MemoryStore(),
+      openStore: async () => {
+        const store = new MemoryStore();
+        const close = store.close.bind(store);
+        held++;
+        store.close = async () => {
+          held--;
+          await close();
+        };
+        return store;
+      },
       openPool: () => ({
         activate: async () => Promise.reject(new Error("nothing is activated")),
         health: () => ({ waiting: 0 }),
@@ -139,11 +150,12 @@ describe("approve on a terminal", () => {
       outIsTerminal: true,
       ask: async (question: string) => {
         asked += question;
+        heldWhileAsked = held > 0;
         return answer;
       },
     };
     const code = await approve(new Context(new Typed(["prices"], { data }), streams, parts));
-    return { code, out, asked };
+    return { code, out, asked, heldWhileAsked };
   }
 
   test.each(["y", "yes", "Y"])("%s approves the hash that was shown", async (answer) => {
@@ -157,6 +169,19 @@ describe("approve on a terminal", () => {
     expect(out.indexOf("reach:")).toBeLessThan(out.indexOf("export default"));
     expect(out).toContain(`hash      ${version.hash}`);
     expect(out).toContain('  fetch "https://api.example.com"');
+    expect(approved).toEqual([{ flow: "prices", hash: version.hash, by: expect.any(String) }]);
+  });
+
+  test("nothing is held while somebody reads, and the answer is about what was read", async () => {
+    const approved: unknown[] = [];
+    const other = { ...version, hash: "ef".repeat(32), number: 3 };
+    let shown = 0;
+    const { code, heldWhileAsked } = await approveWith("y", {
+      // Another version is installed in the meantime.
+      show: async () => (shown++ === 0 ? version : other),
+      approve: async (options) => void approved.push(options),
+    });
+    expect({ code, heldWhileAsked }).toEqual({ code: 0, heldWhileAsked: false });
     expect(approved).toEqual([{ flow: "prices", hash: version.hash, by: expect.any(String) }]);
   });
 

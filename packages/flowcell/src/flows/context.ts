@@ -64,7 +64,7 @@ export class Context {
   }
 
   /** For commands that ask or change one thing and set nothing going. */
-  async ask(use: (service: FlowService) => Promise<number>, create = false): Promise<number> {
+  async ask<Answer>(use: (service: FlowService) => Promise<Answer>, create = false): Promise<Answer> {
     for (;;) {
       const connection = await this.connect("nothing", create);
       try {

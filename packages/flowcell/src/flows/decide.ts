@@ -1,6 +1,9 @@
 /**
  * `flowcell approve`, `reject` and `revoke`: an operator's decisions about a version, or about a call that a run makes
  * wait. An approval is given for a hash: on a terminal after everything was shown, elsewhere only when the hash is named.
+ *
+ * Kept true: while somebody reads, nothing is held. The store is let go of before the question, and the hash that was shown
+ * is what the answer approves.
  */
 
 import { isDeepStrictEqual } from "node:util";
@@ -26,21 +29,37 @@ export async function approve(context: Context): Promise<number> {
   if (isCall(subject)) return await answer(context, subject, true);
   refuseValue(context);
   await keepSettings(context);
+  const { version, changed } = await looked(context, subject);
+  const { flow, hash, number } = version;
+  if (version.state === "approved")
+    return decided(context, version, `version ${number} of ${flow} is approved already`);
+  if (!(await confirmed(context, version, changed))) {
+    context.remark("not approved");
+    return 3;
+  }
   return await context.ask(async (service) => {
-    const version = await service.show(subject, context.typed.text("hash"));
-    const { flow, hash, number } = version;
-    if (version.state === "approved")
-      return decided(context, version, `version ${number} of ${flow} is approved already`);
-    if (!(await confirmed(context, service, version))) {
-      context.remark("not approved");
-      return 3;
-    }
     await service.approve({ flow, hash, by: context.by });
     return decided(
       context,
       { ...version, state: "approved" },
       `approved version ${number} of ${flow} (${short(hash)})`,
     );
+  });
+}
+
+interface Looked {
+  readonly version: VersionReport;
+  /** Its changes, or its source, as a reviewer reads them. */
+  readonly changed: string;
+}
+
+/** The store is let go of when this returns. */
+async function looked(context: Context, flow: string): Promise<Looked> {
+  return await context.ask(async (service) => {
+    const named = context.typed.text("hash");
+    const version = await service.show(flow, named);
+    // Where the hash was named, nobody is shown them.
+    return { version, changed: named === undefined ? await changes(service, version) : "" };
   });
 }
 
@@ -91,7 +110,7 @@ function decided(context: Context, { flow, hash, number, state }: Decided, what:
 }
 
 /** Shows what is to be approved and asks; where the hash was named, its reach is shown and nobody is asked. */
-async function confirmed(context: Context, service: FlowService, version: VersionReport): Promise<boolean> {
+async function confirmed(context: Context, version: VersionReport, changed: string): Promise<boolean> {
   const { typed, streams } = context;
   const { flow, hash } = version;
   if (typed.text("hash") !== undefined) {
@@ -106,7 +125,7 @@ async function confirmed(context: Context, service: FlowService, version: Versio
     );
   }
   const dry = dryRunText(version.dryRun);
-  streams.out(`${reachText(version)}\n${await changes(service, version)}\n`);
+  streams.out(`${reachText(version)}\n${changed}\n`);
   streams.out(`${dry}${dry === "" ? "" : "\n"}${headText(version)}${bundleLine(version)}\n`);
   return /^y(es)?$/i.test((await ask(`\napprove ${short(hash)} of ${flow}? [y/N] `)).trim());
 }
