@@ -151,6 +151,8 @@ export interface RunnerHooks {
   storeFailed(error: unknown): void;
   /** A bug; the run of it was ended as internal. */
   failed(runId: string, error: unknown): void;
+  /** The runner lets go of a run that it has not finished: it was finished before, is not there, or is somebody else's. */
+  gone?(runId: string): void;
 }
 
 export interface Runner {
@@ -160,8 +162,8 @@ export interface Runner {
   cancel(runId: string, by: string, reason: "caller" | "revoked" | "superseded"): boolean;
   /** A signal was stored for the run. */
   signalled(runId: string, name: string): void;
-  /** Ends a wait: an approval, or a run that finished. */
-  waitDone(runId: string, position: number, outcome: CallOutcome): void;
+  /** Ends a wait: an approval, or a run that finished. False when it is not driven here. */
+  waitDone(runId: string, position: number, outcome: CallOutcome): boolean;
   reconcile(
     runId: string,
     position: number,

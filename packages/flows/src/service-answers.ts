@@ -1,6 +1,6 @@
 /**
- * What people tell a run: the answer to an approval, a signal, what became of a call whose outcome is unknown. Each is
- * answered when it is on disk.
+ * What people tell a run: the answer to an approval, a signal. What became of a call whose outcome is unknown is told by
+ * service-reconcile.ts. Each is answered when it is on disk.
  *
  * Kept true: a call id is all that is needed to answer, and nobody can guess one; the same answer again changes nothing,
  * another one is refused, also when both come at the same time.
@@ -8,7 +8,7 @@
  * TRUST: values are a caller's; they are encoded within the bounds of values that calls return.
  */
 
-import type { CallRow, RunHistory, RunRow } from "@flowcell/journal";
+import type { RunHistory, RunRow } from "@flowcell/journal";
 import {
   type CallOutcome,
   type EncodedValue,
@@ -19,21 +19,18 @@ import {
 import { audit } from "./catalog/decisions.js";
 import { commit } from "./commit.js";
 import { newSignalId } from "./ids.js";
+import { OnTheWay } from "./on-the-way.js";
 import { type FlowService, OperationError } from "./ports.js";
 import type { ServiceCore } from "./service-core.js";
 import { decoded } from "./service-report.js";
 
-type Options<Name extends "answer" | "signal" | "reconcile"> = Parameters<FlowService[Name]>[0];
+type Options<Name extends "answer" | "signal"> = Parameters<FlowService[Name]>[0];
 
 const nameBytes = 128;
 
-/** Answers that are on their way, by call id. */
 export class Answers {
   readonly #core: ServiceCore;
-  readonly #onTheWay = new Map<
-    string,
-    { readonly text: string; readonly done: Promise<{ readonly runId: string }> }
-  >();
+  readonly #onTheWay = new OnTheWay<{ readonly runId: string }>();
 
   constructor(core: ServiceCore) {
     this.#core = core;
@@ -42,19 +39,7 @@ export class Answers {
   async answer(options: Options<"answer">): Promise<{ readonly runId: string }> {
     const { callId, approve, value } = options;
     const text = answerText(approve, encoded("the value", value));
-    const other = this.#onTheWay.get(callId);
-    if (other !== undefined) {
-      if (other.text !== text)
-        throw new OperationError("conflict", `${callId} is being answered differently`);
-      return await other.done;
-    }
-    const done = this.#answer(options, text);
-    this.#onTheWay.set(callId, { text, done });
-    try {
-      return await done;
-    } finally {
-      this.#onTheWay.delete(callId);
-    }
+    return await this.#onTheWay.share(callId, text, callId, () => this.#answer(options, text));
   }
 
   async #answer(
@@ -71,41 +56,37 @@ export class Answers {
       );
     }
     const { runId, call } = found;
-    const before = await recordedAnswer(core, runId, call);
-    if (before === null) {
+    const outcome: CallOutcome = { ok: true, value: encodeValue({ approved: approve, value, by }) };
+    const isTaken = await core.recorded(runId, call.position, async () => {
+      if ((await recordedAnswer(core, runId, call.position)) !== null) return false;
       core.drive(runId);
-      const outcome: CallOutcome = { ok: true, value: encodeValue({ approved: approve, value, by }) };
-      await core.recorded(runId, call.position, () => {
-        core.runner.waitDone(runId, call.position, outcome);
-        return true;
-      });
-      const row = audit(
-        core.catalog.now(),
-        by,
-        approve ? "approval.approve" : "approval.reject",
-        null,
-        callId,
-        runId,
-      );
-      await commit(core.store, [row]);
-    }
-    const recorded = before ?? (await recordedAnswer(core, runId, call));
+      return core.runner.waitDone(runId, call.position, outcome);
+    });
+    // Something else may have ended the wait in the meantime: what is recorded counts.
+    const recorded = await recordedAnswer(core, runId, call.position);
+    if (recorded === null)
+      throw new OperationError("unavailable", `run ${runId} is not driven now; try again`);
     if (recorded !== text) {
       throw new OperationError(
         "conflict",
         `${callId} was answered differently before; the run has taken that answer`,
       );
     }
+    if (isTaken) {
+      const action = approve ? "approval.approve" : "approval.reject";
+      await commit(core.store, [audit(core.catalog.now(), by, action, null, callId, runId)]);
+    }
     return { runId };
   }
 }
 
 /** The answer that the run has, as text to compare; null while it waits. Throws when nobody's answer counts any more. */
-async function recordedAnswer(core: ServiceCore, runId: string, call: CallRow): Promise<string | null> {
+async function recordedAnswer(core: ServiceCore, runId: string, position: number): Promise<string | null> {
   const history = await core.store.history(runId);
-  const outcome = history === null ? undefined : outcomeOf(history, call.position);
+  const outcome = history === null ? undefined : outcomeOf(history, position);
   if (outcome === undefined) {
-    if (history?.run.state !== "finished" && history !== null && !call.cancelled) return null;
+    const call = history?.calls.find((one) => one.position === position);
+    if (call?.cancelled === false && history?.run.state !== "finished") return null;
     throw new OperationError("conflict", `run ${runId} does not wait for an answer any more`);
   }
   if (!outcome.ok) {
@@ -119,14 +100,20 @@ async function recordedAnswer(core: ServiceCore, runId: string, call: CallRow): 
   return answerText(answer.approved === true, encodeValue("value" in answer ? answer.value : undefined));
 }
 
-function outcomeOf({ deliveries }: RunHistory, position: number): CallOutcome | undefined {
+/** What a call of this position ended with. */
+export function outcomeOf({ deliveries }: RunHistory, position: number): CallOutcome | undefined {
   for (const one of deliveries) if (one.kind === "call" && one.position === position) return one.outcome;
   return undefined;
 }
 
-function answerText(approve: boolean, { text, devalue, attachments }: EncodedValue): string {
+function answerText(approve: boolean, value: EncodedValue): string {
+  return `${approve} ${valueText(value)}`;
+}
+
+/** The same for the same value. */
+export function valueText({ text, devalue, attachments }: EncodedValue): string {
   const bytes = attachments.map((part) => Buffer.from(part).toString("base64")).join(",");
-  return `${approve} ${devalue} ${text} ${bytes}`;
+  return `${devalue} ${text} ${bytes}`;
 }
 
 /** False when a signal with this id was sent before. */
@@ -147,35 +134,6 @@ export async function sendSignal(core: ServiceCore, options: Options<"signal">):
   const run = await existing(core, runId);
   if (run.state !== "finished") return false;
   throw new OperationError("conflict", `run ${runId} is finished; it takes no signal any more`);
-}
-
-export async function reconcile(core: ServiceCore, options: Options<"reconcile">): Promise<void> {
-  const { runId, position, decision, value, by } = options;
-  const run = await existing(core, runId);
-  const history = await core.store.history(runId);
-  const call = history?.calls.find((one) => one.position === position);
-  if (run.state === "finished") throw new OperationError("conflict", `run ${runId} is finished already`);
-  if (call?.unknownReason == null) {
-    const unknown =
-      history?.calls.filter((one) => one.unknownReason !== null).map((one) => one.position) ?? [];
-    const advice = unknown.length === 0 ? "no call of it is" : `unknown are ${unknown.join(", ")}`;
-    throw new OperationError("conflict", `call ${position} of run ${runId} is not unknown; ${advice}`);
-  }
-  const observed: CallOutcome = { ok: true, value: encoded("the value", value) };
-  if (decision === "cancel") await core.cancel(runId, by, "caller");
-  else {
-    core.drive(runId);
-    const taken = await core.recorded(runId, position, () =>
-      core.runner.reconcile(
-        runId,
-        position,
-        decision === "observed" ? { kind: "observed", outcome: observed } : { kind: "not_applied" },
-      ),
-    );
-    if (!taken) throw new OperationError("unavailable", `run ${runId} is not driven now; try again`);
-  }
-  const detail = `call ${position} (${call.name}): ${decision}`;
-  await commit(core.store, [audit(core.catalog.now(), by, "run.reconcile", run.flow, detail, runId)]);
 }
 
 export async function existing(core: ServiceCore, runId: string): Promise<RunRow> {

@@ -75,6 +75,8 @@ export class ServiceCore {
   /** Unfinished runs by `flow hash`. */
   readonly #inUse = new Map<string, number>();
   readonly #adopted = new Set<string>();
+  /** Runs that have not begun and are being ended. */
+  readonly #ending = new Map<string, Promise<boolean>>();
   readonly #tasks = new Tasks();
   readonly #wake = new Alarm(() => this.pump());
   #state: "opening" | "open" | "draining" | "closed" = "opening";
@@ -183,26 +185,47 @@ export class ServiceCore {
   }
 
   /**
-   * Hands something to the runner and resolves when it is on disk: true, or false when the runner did not take it. Throws
-   * OperationError when that takes long.
+   * Hands something to the runner and resolves when it is on disk: true, or false when the runner did not take it or the run
+   * ended without it. `hand` may look at the run first: what is recorded after its look is not missed. Throws OperationError
+   * when that takes long.
    */
-  async recorded(runId: string, landmark: Landmark, hand: () => boolean): Promise<boolean> {
-    const { passed, leave } = this.landmarks.expect(runId, landmark, commitMostMs);
-    if (!hand()) {
-      leave();
-      return false;
+  async recorded(
+    runId: string,
+    landmark: Landmark,
+    hand: () => boolean | Promise<boolean>,
+  ): Promise<boolean> {
+    const { arrival, leave } = this.landmarks.expect(runId, landmark, commitMostMs);
+    let isTaken = false;
+    try {
+      isTaken = await hand();
+    } finally {
+      if (!isTaken) leave();
     }
-    const isPassed = await passed;
+    if (!isTaken) return false;
+    const how = await arrival;
     if (this.#failure !== null) throw this.#failure.error;
-    if (isPassed && this.#state !== "closed") return true;
+    if (how === "gone") return false;
+    if (how === "passed" && this.#state !== "closed") return true;
     throw new OperationError(
       "unavailable",
       `run ${runId}: this is not recorded yet; see: flowcell runs ${runId}`,
     );
   }
 
-  /** False when the run has begun, is finished, or is not there. */
+  /** False when the run has begun, is finished, or is not there. Asked again while it ends, the first end is everybody's. */
   async #endWaiting(runId: string, end: UndrivenEnd): Promise<boolean> {
+    const under = this.#ending.get(runId);
+    if (under !== undefined) return await under;
+    const ending = this.#endNow(runId, end);
+    this.#ending.set(runId, ending);
+    try {
+      return await ending;
+    } finally {
+      this.#ending.delete(runId);
+    }
+  }
+
+  async #endNow(runId: string, end: UndrivenEnd): Promise<boolean> {
     const state = this.admission.state(runId);
     if (state !== undefined && state !== "waiting") return false;
     // Out of the order first, so that it does not begin meanwhile.
@@ -222,7 +245,14 @@ export class ServiceCore {
       suspended: (run) => this.watchers.notify(run),
       storeFailed: (error) => this.storeFailed(error),
       failed: (runId, error) => this.bug(error, runId),
+      gone: (runId) => this.#gone(runId),
     };
+  }
+
+  /** Whoever handed something to it looks at what became of it. */
+  #gone(runId: string): void {
+    this.#adopted.delete(runId);
+    this.landmarks.gone(runId);
   }
 
   #finished(run: RunRow): void {

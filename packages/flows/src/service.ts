@@ -24,9 +24,10 @@ import {
   type VersionReport,
 } from "./ports.js";
 import { RetentionJob } from "./schedule/retention.js";
-import { Answers, encoded, existing, reconcile, sendSignal } from "./service-answers.js";
+import { Answers, encoded, existing, sendSignal } from "./service-answers.js";
 import { type ServiceCore, type ServiceParts, systemParts } from "./service-core.js";
 import { openCore } from "./service-open.js";
+import { Reconciles } from "./service-reconcile.js";
 import { replayRun } from "./service-replay.js";
 import { runReport } from "./service-report.js";
 
@@ -54,11 +55,13 @@ class StoredFlows implements FlowService {
   readonly failed: Promise<unknown>;
   readonly #core: ServiceCore;
   readonly #answers: Answers;
+  readonly #reconciles: Reconciles;
   readonly #retention: RetentionJob;
 
   constructor(core: ServiceCore) {
     this.#core = core;
     this.#answers = new Answers(core);
+    this.#reconciles = new Reconciles(core);
     this.failed = core.failed;
     this.#retention = new RetentionJob(core);
   }
@@ -245,7 +248,7 @@ class StoredFlows implements FlowService {
   }
 
   async reconcile(options: Options<"reconcile">): Promise<void> {
-    await reconcile(this.#core, options);
+    await this.#reconciles.reconcile(options);
   }
 
   async replay(runId: string): Promise<ReplayReport> {

@@ -52,10 +52,10 @@ describe("landmarks", () => {
     landmarks.observe(unit("s", deliver(3)));
     landmarks.observe(unit("r", deliver(4)));
     landmarks.observe(unit("r", deliver(3)));
-    expect(await Promise.all([one.passed, other.passed])).toEqual([true, true]);
+    expect(await Promise.all([one.arrival, other.arrival])).toEqual(["passed", "passed"]);
     landmarks.observe(unit("r", { kind: "run", patch: { state: "suspended" } }));
     landmarks.observe(unit("r", { kind: "run", patch: { endStatus: "cancelled" } }));
-    expect(await end.passed).toBe(true);
+    expect(await end.arrival).toBe("passed");
     expect(vi.getTimerCount()).toBe(0);
   });
 
@@ -64,9 +64,23 @@ describe("landmarks", () => {
     const late = landmarks.expect("r", 1, 1000);
     const left = landmarks.expect("r", 2, 1000);
     left.leave();
-    expect(await left.passed).toBe(false);
+    expect(await left.arrival).toBe("late");
     await vi.advanceTimersByTimeAsync(1000);
-    expect(await late.passed).toBe(false);
+    expect(await late.arrival).toBe("late");
+    expect(vi.getTimerCount()).toBe(0);
+  });
+
+  test("let go of those who wait for a run that finished without them, or that is not driven any more", async () => {
+    const landmarks = new Landmarks();
+    const [call, end, other] = [
+      landmarks.expect("r", 3, 1000),
+      landmarks.expect("r", "end", 1000),
+      landmarks.expect("s", 3, 1000),
+    ];
+    landmarks.observe(unit("r", { kind: "run", patch: { state: "finished" } }));
+    expect(await Promise.all([call.arrival, end.arrival])).toEqual(["gone", "passed"]);
+    landmarks.gone("s");
+    expect(await other.arrival).toBe("gone");
     expect(vi.getTimerCount()).toBe(0);
   });
 });

@@ -101,7 +101,7 @@ export class Actor {
     const history = this.#history;
     if (this.#stopped) return;
     if (history === null) {
-      this.#gone();
+      this.#lost();
       return;
     }
     if (this.#maySleepOn(history)) {
@@ -303,6 +303,7 @@ export class Actor {
 
   #rest(): void {
     if (this.#resting === "suspended" && this.#run !== null) this.#sleep(this.#run);
+    else if (this.#resting === "fenced") this.#lost();
     else this.#gone();
   }
 
@@ -311,6 +312,12 @@ export class Actor {
     if (generation === null) throw new Error("engine: a run sleeps that is not claimed");
     this.stop("the run is suspended");
     this.#context.sleep(this, generation, run.dueAt);
+  }
+
+  /** It is finished already, not there, or somebody else's. */
+  #lost(): void {
+    this.#gone();
+    this.#context.hooks.gone?.(this.runId);
   }
 
   #gone(): void {

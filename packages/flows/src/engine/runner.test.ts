@@ -191,6 +191,33 @@ describe("a suspended run", () => {
     expect(one.suspended.length).toBeGreaterThanOrEqual(1);
   });
 
+  test.each([
+    ["a run that sleeps", 0],
+    ["a run that has its worker", 60_000],
+  ])(
+    "a clock that is set back an hour keeps no timer of %s waiting for an hour",
+    async (_, suspendAfterMs) => {
+      let offsetMs = 0;
+      const one = harness({
+        suspendAfterMs,
+        now: () => Date.now() + offsetMs,
+        scripts: {
+          timer: async (host) => {
+            await host.sleep(1_500);
+            await host.sleep(1_500);
+            return await host.call("sleep", 10);
+          },
+        },
+      });
+      const runId = await one.start("timer");
+      await one.until(
+        async () => (await one.store.run(runId))?.state === (suspendAfterMs === 0 ? "suspended" : "running"),
+      );
+      offsetMs -= 3_600_000;
+      expect(await one.end(runId)).toMatchObject({ status: "completed" });
+    },
+  );
+
   test("a signal wakes it; one that was sent before it waited is there already; each is taken once", async () => {
     const one = harness({
       scripts: {
@@ -238,7 +265,7 @@ describe("a suspended run", () => {
       title: "Deploy?",
       detail: encodeValue({ to: "prod" }),
     });
-    const answer = (approved: boolean): void =>
+    const answer = (approved: boolean): boolean =>
       one.runner.waitDone(runId, 0, { ok: true, value: encodeValue({ approved, value: 1, by: "ada" }) });
     answer(true);
     answer(false);

@@ -145,14 +145,18 @@ export class Triggers {
   }
 
   async #emit(eventId: string, name: string, value: EncodedValue): Promise<readonly string[]> {
+    const plans = new Map<string, VersionPlan | string>();
+    for (let unread = this.#enabled(); unread.length > 0; ) {
+      for (const { flow, hash } of unread) plans.set(hash, await this.#catalog.readable(flow, hash));
+      unread = this.#enabled().filter(({ hash }) => !plans.has(hash));
+    }
     const at = this.#catalog.now();
     const reservations: Reservation[] = [];
     const audits: Operation[] = [];
-    for (const { row } of this.#catalog.entries()) {
-      const { flow, approvedHash, enabled } = row;
-      if (approvedHash === null || !enabled) continue;
-      const plan = await this.#catalog.readable(flow, approvedHash);
-      if (typeof plan === "string") continue;
+    // Nothing waits from here to the commit: a decision is before all of it or after all of it.
+    for (const { flow, hash } of this.#enabled()) {
+      const plan = plans.get(hash);
+      if (plan === undefined || typeof plan === "string") continue;
       const { trigger } = plan.manifest;
       if (trigger.kind !== "event" || trigger.name !== name) continue;
       const reserved = this.#reserve({
@@ -172,6 +176,15 @@ export class Triggers {
       return isNew ? null : `event ${eventId} was handed out before this flow was triggered by it`;
     });
     return results.flatMap((result) => (result.kind === "run" ? [result.runId] : []));
+  }
+
+  /** The approved versions of the flows that are enabled now. A hash is over the flow's id too. */
+  #enabled(): readonly { readonly flow: string; readonly hash: string }[] {
+    return this.#catalog
+      .entries()
+      .flatMap(({ row: { flow, approvedHash, enabled } }) =>
+        approvedHash === null || !enabled ? [] : [{ flow, hash: approvedHash }],
+      );
   }
 }
 

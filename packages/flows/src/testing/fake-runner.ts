@@ -34,8 +34,9 @@ export class FakeRunner implements Runner {
 
   signalled(): void {}
 
-  waitDone(runId: string, position: number, outcome: CallOutcome): void {
+  waitDone(runId: string, position: number, outcome: CallOutcome): boolean {
     this.told.push({ runId, position, outcome });
+    return this.adopted.includes(runId);
   }
 
   reconcile(): boolean {

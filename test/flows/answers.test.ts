@@ -1,0 +1,123 @@
+// What people tell runs, over real workers, when it crosses something else: a timeout, another answer, another decision. What
+// is answered is what was recorded, and soon.
+import type { FlowService } from "@flowcell/flows";
+import { defineHostFunction } from "@flowcell/host";
+import type { Store } from "@flowcell/journal";
+import { afterAll, afterEach, describe, expect, test } from "vitest";
+import * as z from "zod/mini";
+import { type FlowFiles, finished, Laboratory, suspended, until } from "./laboratory.js";
+
+const lab = new Laboratory();
+afterEach(() => lab.reset());
+afterAll(() => lab.close());
+
+const kinds = (rows: readonly PromiseSettledResult<unknown>[]): string[] =>
+  rows.map((row) => (row.status === "fulfilled" ? "ok" : String(Object(row.reason).code))).sort();
+
+async function audits(action: string): Promise<string[]> {
+  const rows = await lab.store.audit(100);
+  return rows.filter((row) => row.action === action).map(({ detail }) => detail);
+}
+
+test("an answer that meets the timeout is refused as too late, not as one that is on its way", async () => {
+  const honest = lab.store;
+  let holds = false;
+  let letGo = (): void => undefined;
+  const gate = new Promise<void>((resolve) => {
+    letGo = resolve;
+  });
+  const slow = async (runId: string): ReturnType<Store["history"]> => {
+    const history = await honest.history(runId);
+    if (!holds) return history;
+    holds = false;
+    await gate;
+    return history;
+  };
+  lab.store = new Proxy(honest, {
+    get: (store, name: keyof Store) => (name === "history" ? slow : store[name].bind(store)),
+  });
+  const service = await lab.service();
+  await lab.approved(service, {
+    manifest: { id: "asks" },
+    script: `export default (input, host) =>
+      host.approval.request("May I?", { timeoutMs: 3000 }).catch((error) => error.code);`,
+  });
+  const { runId } = await service.start({ flow: "asks", by: "me" });
+  const [pending] = (await suspended(service, runId)).pending;
+  holds = true;
+  const answering = service.answer({ callId: pending?.callId ?? "", approve: true, by: "boss" });
+  answering.catch(() => undefined); // looked at below
+  await until(async () => (holds ? undefined : true), "the answer has looked at the run");
+  expect((await finished(service, runId)).value).toBe("timeout");
+  letGo();
+  await expect(answering).rejects.toMatchObject({
+    code: "conflict",
+    message: expect.stringContaining("ended with timeout"),
+  });
+  expect(await audits("approval.approve")).toEqual([]);
+});
+
+describe("what became of a call", () => {
+  const pays: FlowFiles = {
+    manifest: { id: "pays", grants: { tools: ["pay"] }, concurrency: { limit: 5 } },
+    script: `export default (input, host) => host.tools.pay();`,
+  };
+
+  /** A run whose call of `tools.pay` was begun by a process that is gone. */
+  async function stuck(output?: z.ZodMiniType): Promise<{ service: FlowService; runId: string }> {
+    const functions = [
+      defineHostFunction({
+        name: "tools.pay",
+        doc: "Pays, and nobody knows.",
+        effect: "once",
+        grant: "tools",
+        input: z.tuple([]),
+        ...(output === undefined ? {} : { output }),
+        handler: () => new Promise<never>(() => undefined),
+      }),
+    ];
+    const first = await lab.service({ functions });
+    await lab.approved(first, pays);
+    const { runId } = await first.start({ flow: "pays", by: "me" });
+    await until(async () => ((await first.run(runId)).calls.length > 0 ? true : undefined), "it is begun");
+    await lab.stop(first);
+    const service = await lab.service({ functions });
+    await suspended(service, runId);
+    return { service, runId };
+  }
+
+  const observed = (runId: string, value?: unknown) =>
+    ({ runId, position: 0, decision: "observed", value, by: "op" }) as const;
+
+  test("is told by the first of two who say different things, and the other one learns it", async () => {
+    const { service, runId } = await stuck();
+    const both = await Promise.allSettled([
+      service.reconcile(observed(runId, 1)),
+      service.reconcile(observed(runId, 2)),
+    ]);
+    expect(kinds(both)).toEqual(["conflict", "ok"]);
+    expect((await finished(service, runId)).value).toBe(1);
+    expect(await audits("run.reconcile")).toHaveLength(1);
+    await expect(service.reconcile(observed(runId, 2))).rejects.toMatchObject({ code: "conflict" });
+  });
+
+  test("may be told twice at once when both say the same", async () => {
+    const { service, runId } = await stuck();
+    await Promise.all([service.reconcile(observed(runId, 1)), service.reconcile(observed(runId, 1))]);
+    expect((await finished(service, runId)).value).toBe(1);
+    expect(await audits("run.reconcile")).toHaveLength(1);
+  });
+
+  test("counts for nothing when the run is cancelled first", async () => {
+    const { service, runId } = await stuck();
+    const [, told] = await Promise.allSettled([
+      service.cancel(runId, "me"),
+      service.reconcile(observed(runId, 1)),
+    ]);
+    const report = await finished(service, runId);
+    expect(told.status === "fulfilled" ? report.value : report.status).toBe(
+      told.status === "fulfilled" ? 1 : "cancelled",
+    );
+    expect(await audits("run.reconcile")).toHaveLength(told.status === "fulfilled" ? 1 : 0);
+  });
+});
