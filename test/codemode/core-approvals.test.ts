@@ -310,6 +310,156 @@ describe("a store", () => {
   });
 });
 
+describe("a call that a crash interrupted", () => {
+  /** An execution that was let go of in the middle of a call; a second codemode has taken it up. */
+  async function interrupted(): Promise<{
+    readonly codemode: Codemode;
+    readonly left: ExecuteResult;
+    readonly made: string[];
+  }> {
+    const store = new MemoryStore();
+    const made: string[] = [];
+    let reached = (): void => undefined;
+    const begun = new Promise<void>((resolve) => (reached = resolve));
+    const tools = (order: (item: string) => unknown) => ({ shop: { order, look: () => "seen" } });
+    const first = await createCodemode({
+      store,
+      tools: tools(() => {
+        reached();
+        return new Promise(() => undefined);
+      }),
+    });
+    open.push(first);
+    const code = "const a = await shop.look(); return [a, await shop.order('book')]";
+    void first.execute(code, { idempotencyKey: "k" });
+    await begun;
+    await first.close();
+    const codemode = await createCodemode({ store, tools: tools((item) => `order ${made.push(item)}`) });
+    open.push(codemode);
+    return { codemode, left: await codemode.execute(code, { idempotencyKey: "k" }), made };
+  }
+
+  test("is told with its name, its key and what to do, and is listed", async () => {
+    const { codemode, left, made } = await interrupted();
+    const key = left.calls[1]?.idempotencyKey ?? "none";
+    expect(left).toMatchObject({
+      status: "needs_reconcile",
+      error: { code: "outcome_unknown", name: "needs_reconcile" },
+      calls: [{ state: "done" }, { name: "shop.order", state: "unknown" }],
+    });
+    expect(left.ok ? "" : left.error.message).toBe(
+      `it stopped in the middle of shop.order (position 1, idempotency key ${key}), and nothing tells whether the call took effect: find out, then say so with codemode.reconcile(runId, [{ position: 1, happened: true, value }]), or happened: false to make the call again`,
+    );
+    expect(await codemode.pending()).toEqual([
+      {
+        runId: left.runId,
+        status: "needs_reconcile",
+        createdAt: expect.stringMatching(/^\d{4}-.*Z$/),
+        pending: [],
+        unknown: [{ position: 1, name: "shop.order", idempotencyKey: key }],
+      },
+    ]);
+    expect(made).toEqual([]);
+  });
+
+  test("goes on with what somebody saw that it did, and the same again changes nothing", async () => {
+    const { codemode, left, made } = await interrupted();
+    const finding = [{ position: 1, happened: true, value: "order 7" }] as const;
+    const done = { ok: true, value: ["seen", "order 7"], runId: left.runId };
+    expect(await codemode.reconcile(left.runId, finding)).toMatchObject(done);
+    expect(await codemode.reconcile(left.runId, finding)).toMatchObject(done);
+    expect(await codemode.reconcile(left.runId, [{ position: 1, happened: false }])).toMatchObject({
+      status: "invalid_input",
+      error: { name: "conflict", message: expect.stringContaining("call 1 is not in question") },
+    });
+    expect([made, await codemode.pending()]).toEqual([[], []]);
+  });
+
+  test("is made again when it did not happen", async () => {
+    const { codemode, left, made } = await interrupted();
+    const result = await codemode.reconcile(left.runId, [{ position: 1, happened: false }]);
+    expect(result).toMatchObject({ ok: true, value: ["seen", "order 1"] });
+    expect(made).toEqual(["book"]);
+  });
+
+  test("can be cancelled with its execution", async () => {
+    const { codemode, left, made } = await interrupted();
+    expect(await codemode.cancel(left.runId)).toMatchObject({ status: "cancelled", runId: left.runId });
+    expect([made, await codemode.pending()]).toEqual([[], []]);
+  });
+
+  test("findings about other calls, and what is no finding, change nothing", async () => {
+    const { codemode, left } = await interrupted();
+    const tell = (...findings: unknown[]) =>
+      codemode
+        .reconcile(left.runId, findings as never)
+        .then((result) => (result.ok ? "" : result.error.message));
+    expect(await tell({ position: 0, happened: false })).toBe(
+      "what became of call 0 is not in question, or was told differently before; unknown are 1 (shop.order)",
+    );
+    expect(await tell()).toMatch(/^reconcile needs a list of \{ position/);
+    expect(await tell({ position: 1 })).toMatch(/^a finding needs position/);
+    expect(await tell({ position: 1, happend: true })).toMatch(/unknown key "happend"/);
+    expect(await tell({ position: 1, happened: false, value: 1 })).toMatch(/has no value/);
+    expect(await codemode.reconcile("run_nothing", [{ position: 1, happened: false }])).toMatchObject({
+      error: { name: "not_found" },
+    });
+    expect((await codemode.pending()).length).toBe(1);
+  });
+});
+
+describe("executions that wait", () => {
+  test("are listed, the oldest first, and can be cancelled", async () => {
+    const { codemode, paid } = await shop();
+    const results = [
+      await codemode.execute("return await tools.pay({ cents: 1 })"),
+      await codemode.execute("return await tools.pay({ cents: 2 })"),
+    ];
+    const listed = await codemode.pending();
+    expect(listed.map(({ runId, pending }) => [runId, pending])).toEqual(
+      results.map(({ runId, pending }) => [runId, pending]),
+    );
+    const [first, second] = results;
+    if (first === undefined || second === undefined) throw new Error("two were begun");
+    expect(await codemode.cancel(first.runId)).toMatchObject({
+      status: "cancelled",
+      error: { code: "caller" },
+    });
+    expect(await codemode.cancel(first.runId)).toMatchObject({ status: "cancelled" });
+    expect((await codemode.pending()).map(({ runId }) => runId)).toEqual([second.runId]);
+    expect(await codemode.resume(first.runId, [{ callId: asked(first), approve: true }])).toMatchObject({
+      error: { name: "conflict" },
+    });
+    expect(await codemode.cancel("run_nothing")).toMatchObject({ error: { name: "not_found" } });
+    expect(paid).toEqual([]);
+  });
+
+  test("are listed and cancelled after a restart too, and only those of the same name", async () => {
+    const store = new MemoryStore();
+    const first = await shop(store);
+    const waiting = await first.codemode.execute("return await tools.pay({ cents: 1 })");
+    await first.codemode.close();
+    const other = await createCodemode({ store, name: "other", tools: {} });
+    open.push(other);
+    expect(await other.pending()).toEqual([]);
+    expect(await other.cancel(waiting.runId)).toMatchObject({ error: { name: "not_found" } });
+    const second = await shop(store);
+    expect(await second.codemode.pending()).toMatchObject([
+      { runId: waiting.runId, pending: waiting.pending },
+    ]);
+    expect(await second.codemode.cancel(waiting.runId)).toMatchObject({ status: "cancelled" });
+  });
+
+  test("where nothing is journaled, none are, and it says how to cancel", async () => {
+    const codemode = await createCodemode({ tools: {} });
+    open.push(codemode);
+    expect(await codemode.pending()).toEqual([]);
+    expect(await codemode.cancel("run_1")).toMatchObject({
+      error: { message: expect.stringContaining("signal") },
+    });
+  });
+});
+
 test("a small limit on inputs is none on scripts", async () => {
   const { codemode } = await shop();
   const result = await codemode.execute(`return "${"x".repeat(5000)}".length`, {

@@ -14,7 +14,8 @@ import type { Limits } from "@flowcell/protocol";
 import { approvalFunctions } from "./approval-calls.js";
 import { DirectRuns, newFlow, refuse } from "./execute.js";
 import { surroundOf } from "./guest-names.js";
-import type { ApprovalAnswer } from "./journal-answers.js";
+import type { ApprovalAnswer, CallFinding } from "./journal-answers.js";
+import type { PendingExecution } from "./journal-requests.js";
 import { JournalRuns } from "./journal-runs.js";
 import { Normalizer } from "./normalize.js";
 import { type CodemodeOptions, codemodeProblem, type ExecuteOptions, type ResumeOptions } from "./options.js";
@@ -40,6 +41,19 @@ export interface Codemode {
     answers: readonly ApprovalAnswer[],
     options?: ResumeOptions,
   ): Promise<ExecuteResult<Value>>;
+  /**
+   * Says what became of calls that a crash interrupted (`needs_reconcile`; `pending()` names them) and goes on: with `value` as
+   * the call's answer, or, when it did not happen, by making it again.
+   */
+  reconcile<Value = unknown>(
+    runId: string,
+    findings: readonly CallFinding[],
+    options?: ResumeOptions,
+  ): Promise<ExecuteResult<Value>>;
+  /** Executions that wait for `resume` or `reconcile`, the oldest first; with a store, also those of earlier processes. */
+  pending(): Promise<readonly PendingExecution[]>;
+  /** Ends an execution, also one that waits. Its result is `cancelled`, or how it had ended before. */
+  cancel<Value = unknown>(runId: string): Promise<ExecuteResult<Value>>;
   readonly tools: ToolSet;
   /** TypeScript declarations of the tools. */
   readonly types: string;
@@ -119,9 +133,34 @@ class PooledCodemode implements Codemode {
     options: ResumeOptions = {},
   ): Promise<ExecuteResult<Value>> {
     const result = await (this.#runs instanceof JournalRuns
-      ? this.#runs.resume(runId, answers, options)
+      ? this.#runs.requests.resume(runId, answers, options)
       : refuse("request", "no tool needs approval, so no execution waits for an answer"));
     return result as ExecuteResult<Value>; // as with execute
+  }
+
+  async reconcile<Value = unknown>(
+    runId: string,
+    findings: readonly CallFinding[],
+    options: ResumeOptions = {},
+  ): Promise<ExecuteResult<Value>> {
+    const result = await (this.#runs instanceof JournalRuns
+      ? this.#runs.requests.reconcile(runId, findings, options)
+      : refuse("request", "there is no store, so no execution was left behind by a crash"));
+    return result as ExecuteResult<Value>; // as with execute
+  }
+
+  async cancel<Value = unknown>(runId: string): Promise<ExecuteResult<Value>> {
+    const result = await (this.#runs instanceof JournalRuns
+      ? this.#runs.requests.cancel(runId)
+      : refuse(
+          "request",
+          "executions are known by their ids where a tool may ask or a store is given; else pass a signal",
+        ));
+    return result as ExecuteResult<Value>; // as with execute
+  }
+
+  async pending(): Promise<readonly PendingExecution[]> {
+    return this.#runs instanceof JournalRuns ? await this.#runs.requests.pending() : [];
   }
 
   get types(): string {

@@ -11,9 +11,11 @@ import { assembleResult, bundleFailed, logLine, notStarted } from "@flowcell/bun
 import { dispatch, type Registry } from "@flowcell/host";
 import type { ActivationRequest, ConfinedPool } from "@flowcell/pool";
 import { type EncodedValue, encodeValue, type Limits, limitCeilings, parseLimits } from "@flowcell/protocol";
+import { KeyedResults, otherScript } from "./keyed-results.js";
 import type { Normalizer, NormalResult, NormalScript } from "./normalize.js";
 import { type ExecuteOptions, executeProblem } from "./options.js";
 import type { ExecuteResult } from "./result.js";
+import { newRunId } from "./run-id.js";
 
 export interface DirectParts {
   readonly pool: ConfinedPool;
@@ -26,21 +28,13 @@ export interface DirectParts {
   readonly flow: string;
 }
 
-/** Executions whose idempotency keys are remembered. */
-const keysMost = 1024;
-
-interface Kept {
-  readonly codeHash: string;
-  readonly result: Promise<ExecuteResult>;
-}
-
 /** An execution has no input: what a script works on comes from its tools. */
 const noInput: EncodedValue = encodeValue(undefined, { textBytes: 64, attachmentBytes: 0, nodes: 8 });
 
 export class DirectRuns {
   readonly #parts: DirectParts;
   readonly #limits: SentLimits;
-  readonly #byKey = new Map<string, Kept>();
+  readonly #keyed = new KeyedResults();
 
   constructor(parts: DirectParts) {
     this.#parts = parts;
@@ -58,21 +52,12 @@ export class DirectRuns {
   }
 
   #once(code: string, options: ExecuteOptions, key: string): Promise<ExecuteResult> {
-    const codeHash = createHash("sha256").update(code).digest("base64url");
-    const kept = this.#byKey.get(key);
-    if (kept !== undefined) {
-      if (kept.codeHash === codeHash) return kept.result;
-      return Promise.resolve(refuse("request", otherScript));
-    }
     // Unguessable without the key, and the same in a second process: tools can tell a call that was made before.
     const prefix = createHash("sha256").update(`${key.length}:${key}${code}`).digest("base64url");
-    const result = this.#run(code, options, prefix);
-    this.#byKey.set(key, { codeHash, result });
-    for (const oldest of this.#byKey.keys()) {
-      if (this.#byKey.size <= keysMost) break;
-      this.#byKey.delete(oldest);
-    }
-    return result;
+    const run = (): Promise<ExecuteResult> => this.#run(code, options, prefix);
+    return (
+      this.#keyed.once(key, code, options.signal, run) ?? Promise.resolve(refuse("request", otherScript))
+    );
   }
 
   async #run(code: string, options: ExecuteOptions, callKeyPrefix?: string): Promise<ExecuteResult> {
@@ -137,8 +122,6 @@ export class DirectRuns {
   }
 }
 
-const otherScript = "the idempotencyKey was used for another script; use one key for one script";
-
 export interface SentLimits {
   readonly asked: Limits;
   /** For the pool: what stands around a script, and what TypeScript becomes, is no fault of the script. */
@@ -162,9 +145,4 @@ export function refuse(code: "request" | "limits", message: string): ExecuteResu
 
 export function newFlow(): string {
   return `codemode:${randomBytes(16).toString("hex")}`;
-}
-
-/** Unguessable: idempotency keys begin with it. */
-export function newRunId(): string {
-  return `run_${randomBytes(16).toString("base64url")}`;
 }

@@ -25,7 +25,9 @@ export {
   reportOf,
 } from "./adapters/cloudflare.js";
 export { type Codemode, createCodemode } from "./codemode.js";
-export type { ApprovalAnswer } from "./journal-answers.js";
+export type { ApprovalAnswer, CallFinding } from "./journal-answers.js";
+export type { PendingExecution } from "./journal-requests.js";
+export type { UnknownCall } from "./journal-result.js";
 export type { McpConfig, McpConfigParts, McpConfigResult, McpServerConfig } from "./mcp/config.js";
 export { openMcpServer, openMcpTools, parseMcpConfig } from "./mcp/open.js";
 export type { McpServer, McpServerParts } from "./mcp/server.js";

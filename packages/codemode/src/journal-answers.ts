@@ -1,6 +1,6 @@
 /**
- * Answers to what executions ask, as programs pass them: checked before anything is done, and compared with what was answered
- * before. journal-runs.ts calls it.
+ * Answers to what executions ask, and what became of calls, as programs pass them: checked before anything is done, and compared with what was answered
+ * before. journal-requests.ts calls it.
  */
 
 import { notStarted } from "@flowcell/bundle";
@@ -43,6 +43,50 @@ export function checkedAnswers(runId: unknown, answers: unknown): CheckedAnswers
       return `the value of an answer: ${error.message}`;
     }
     list.push({ callId, approve, ...(value === undefined ? {} : { value }) });
+  }
+  return { id: runId, list };
+}
+
+/** What somebody found out about a call whose outcome is unknown, by its position. */
+export type CallFinding =
+  /** It took effect: the script is told `value`. */
+  | { readonly position: number; readonly happened: true; readonly value?: unknown }
+  /** It did not: it is made now. */
+  | { readonly position: number; readonly happened: false };
+
+export interface CheckedFindings {
+  readonly id: string;
+  readonly list: readonly CallFinding[];
+}
+
+export const findingBounds = { textBytes: 16 * 1024 * 1024, attachmentBytes: 64 * 1024 * 1024 };
+const findingShape = "{ position, happened: true, value? } or { position, happened: false }";
+
+/** The findings, or what is wrong with them. */
+export function checkedFindings(runId: unknown, findings: unknown): CheckedFindings | string {
+  if (typeof runId !== "string")
+    return "reconcile needs the runId of an execution whose status is needs_reconcile";
+  if (!Array.isArray(findings) || findings.length === 0 || findings.length > answersMost)
+    return `reconcile needs a list of ${findingShape}`;
+  const list: CallFinding[] = [];
+  for (const one of findings) {
+    if (typeof one !== "object" || one === null) return `a finding is ${findingShape}`;
+    const { position, happened, value, ...more } = one as Record<string, unknown>; // an object, just checked
+    const [unknown] = Object.keys(more);
+    if (unknown !== undefined)
+      return `a finding has an unknown key ${JSON.stringify(unknown.slice(0, 40))}: it is ${findingShape}`;
+    if (typeof position !== "number" || !Number.isSafeInteger(position) || typeof happened !== "boolean")
+      return `a finding needs position, a whole number, and happened, true or false: ${findingShape}`;
+    if (!happened && value !== undefined)
+      return "a finding that a call did not happen has no value: the call is made now, and answers by itself";
+    if (list.some((other) => other.position === position)) return `two findings are about call ${position}`;
+    try {
+      encodeValue(value, findingBounds);
+    } catch (error) {
+      if (!(error instanceof ValueError)) throw error;
+      return `the value of a finding: ${error.message}`;
+    }
+    list.push(happened ? { position, happened, value } : { position, happened });
   }
   return { id: runId, list };
 }

@@ -11,6 +11,7 @@ import type { CallRow, LogRow, RunHistory } from "@flowcell/journal";
 import {
   type CallRecord,
   decodeValue,
+  type EncodedValue,
   type ErrorReport,
   type PendingCall,
   type RunError,
@@ -66,11 +67,43 @@ export function journalResult(
   if (report.status === "completed") return { ok: true, status: "completed", value: report.value, ...base };
   const status = report.status ?? "internal";
   const error =
-    report.error === undefined ? suspendedError(status, base.pending) : errorOf(report.error, code);
+    report.error === undefined
+      ? suspendedError(status, base.pending, unknownCalls(history))
+      : errorOf(report.error, code);
   return { ok: false, status, error, ...base };
 }
 
-function suspendedError(status: string, pending: readonly PendingCall[]): RunError {
+/** A call that was begun before a crash: nothing tells whether it took effect. */
+export interface UnknownCall {
+  readonly position: number;
+  readonly name: string;
+  /** What the tool was given with the call, to look it up on the other side. */
+  readonly idempotencyKey: string;
+}
+
+export function unknownCalls({ calls }: RunHistory): readonly UnknownCall[] {
+  return calls
+    .filter(({ unknownReason }) => unknownReason !== null)
+    .map(({ position, name, idempotencyKey }) => ({ position, name, idempotencyKey }));
+}
+
+function suspendedError(
+  status: string,
+  pending: readonly PendingCall[],
+  unknown: readonly UnknownCall[],
+): RunError {
+  const [first] = unknown;
+  if (first !== undefined) {
+    const told = unknown.map(
+      ({ name, position, idempotencyKey }) =>
+        `${name} (position ${position}, idempotency key ${idempotencyKey})`,
+    );
+    const message =
+      `it stopped in the middle of ${told.join(", ")}, and nothing tells whether the call took effect: ` +
+      "find out, then say so with codemode.reconcile(runId, " +
+      `[{ position: ${first.position}, happened: true, value }]), or happened: false to make the call again`;
+    return { code: "outcome_unknown", name: status, message };
+  }
   const names = [...new Set(pending.map(({ name }) => name))].join(", ");
   const message =
     names === ""
@@ -149,12 +182,15 @@ function pendingOf({ calls }: RunHistory, { pending }: RunReport): PendingCall[]
   return pending.flatMap(({ callId, name, position }) => {
     const wait = calls.find((call) => call.position === position)?.wait;
     if (callId === null || wait?.kind !== "approval") return [];
-    const { detail } = wait;
-    // TRUST: what a script asked for, checked by the tool's schema; shown, never interpreted.
-    const input =
-      detail === null
-        ? undefined
-        : decodeValue(detail, { textBytes: detail.text.length, nodes: valueBounds.nodes });
-    return [{ callId, name: askedTool(name) ?? name, args: [input] }];
+    return [pendingCall(callId, askedTool(name) ?? name, wait.detail)];
   });
+}
+
+export function pendingCall(callId: string, name: string, detail: EncodedValue | null): PendingCall {
+  // TRUST: what a script asked for, checked by the tool's schema; shown, never interpreted.
+  const input =
+    detail === null
+      ? undefined
+      : decodeValue(detail, { textBytes: detail.text.length, nodes: valueBounds.nodes });
+  return { callId, name, args: [input] };
 }

@@ -3,8 +3,8 @@
  * engine of flows; its script is the run's input, so that any later process can go on with it. codemode.ts sends here what
  * execute.ts cannot do.
  *
- * Kept true: every waiter is settled, also when the codemode is closed or the store fails; a call id is all that is needed to
- * answer, and nobody can guess one; the same answer again changes nothing, another one is refused.
+ * Kept true: every waiter is settled, also when the codemode is closed or the store fails; an execution under a key is made once,
+ * and again only when it never began.
  */
 
 import { randomBytes } from "node:crypto";
@@ -22,18 +22,16 @@ import type { MemoryStore, RunHistory, RunRow, Store } from "@flowcell/journal";
 import type { ConfinedPool } from "@flowcell/pool";
 import { type Limits, limitCeilings, parseLimits } from "@flowcell/protocol";
 import { defaultBuildFolder, readWorkerBuild } from "@flowcell/sandbox";
-import { answerOutcome, outcomeOf } from "./approval-calls.js";
-import { newRunId, refuse, requestProblem, type SentLimits, sentLimits } from "./execute.js";
+import { refuse, requestProblem, type SentLimits, sentLimits } from "./execute.js";
 import { Forgetting } from "./forgetting.js";
-import { type ApprovalAnswer, checkedAnswers, isSameAnswer, misuse } from "./journal-answers.js";
+import { JournalRequests } from "./journal-requests.js";
 import { ended, isOver, JournalWaits } from "./journal-waits.js";
 import { type Kept, keptBytes, keptOf, manifest, newRun } from "./kept-run.js";
 import { LiveCells } from "./live-cells.js";
 import type { Normalizer, NormalResult, NormalScript } from "./normalize.js";
-import { type ExecuteOptions, type ResumeOptions, resumeProblem } from "./options.js";
+import type { ExecuteOptions } from "./options.js";
 import type { ExecuteResult } from "./result.js";
-
-export type { ApprovalAnswer } from "./journal-answers.js";
+import { newRunId } from "./run-id.js";
 
 export interface JournalParts {
   readonly pool: ConfinedPool;
@@ -63,8 +61,7 @@ export class JournalRuns {
   readonly #cells: LiveCells;
   readonly #waits: JournalWaits;
   readonly #forgetting: Forgetting | null;
-  /** One after the other for each run: an answer is seen by the next. */
-  readonly #resuming = new Map<string, Promise<unknown>>();
+  readonly #requests: JournalRequests;
   readonly #unfinished = new Set<string>();
   #runner: Runner | undefined;
 
@@ -84,6 +81,9 @@ export class JournalRuns {
       forgetting: this.#forgetting,
       seen: (runId) => this.#cells.seen(runId),
     });
+    const { name } = parts;
+    const runner = (): Runner => this.#opened();
+    this.#requests = new JournalRequests({ store: this.#store, name, waits: this.#waits, runner });
   }
 
   /** Takes up what an earlier process left. */
@@ -113,7 +113,7 @@ export class JournalRuns {
     const full = this.#full();
     if (full !== undefined)
       return notStarted(newRunId(), "overloaded", { code: "queue_full", message: full });
-    return await this.#guarded(() =>
+    return await this.#waits.guarded(() =>
       this.#begin({ code, label, limits: sent.asked }, options, normal.script),
     );
   }
@@ -174,71 +174,9 @@ export class JournalRuns {
     }
   }
 
-  // ---------------------------------------------------------------------------------------------------------------- answers
-
-  async resume(runId: unknown, answers: unknown, options: ResumeOptions): Promise<ExecuteResult> {
-    const problem = resumeProblem(options);
-    if (problem !== undefined) return refuse("request", problem);
-    const checked = checkedAnswers(runId, answers);
-    if (typeof checked === "string") return refuse("request", checked);
-    const { over } = this.#waits;
-    if (over !== undefined) return ended("cancelled", "closing", over);
-    const { id, list } = checked;
-    const before = this.#resuming.get(id) ?? Promise.resolve();
-    const done = before.then(() => this.#guarded(() => this.#resume(id, list, options.signal)));
-    this.#resuming.set(id, done);
-    try {
-      return await done;
-    } finally {
-      if (this.#resuming.get(id) === done) this.#resuming.delete(id);
-    }
-  }
-
-  async #resume(
-    runId: string,
-    answers: readonly ApprovalAnswer[],
-    signal: AbortSignal | undefined,
-  ): Promise<ExecuteResult> {
-    // Nothing is answered for a caller who is gone.
-    if (signal?.aborted === true) return ended("cancelled", "caller", "the caller cancelled", runId);
-    const history = await this.#store.history(runId);
-    if (history === null || history.run.flow !== this.#parts.name)
-      return misuse(runId, "not_found", `there is no execution ${JSON.stringify(runId.slice(0, 80))}`);
-    const open: { readonly position: number; readonly answer: ApprovalAnswer }[] = [];
-    for (const answer of answers) {
-      const call = history.calls.find(({ callId }) => callId !== null && callId === answer.callId);
-      if (call === undefined) {
-        const shown = JSON.stringify(answer.callId.slice(0, 80));
-        return misuse(runId, "not_found", `the execution asks nothing under ${shown}`);
-      }
-      const { position } = call;
-      const recorded = outcomeOf(history, position);
-      if (recorded === undefined && history.run.state !== "finished" && !call.cancelled)
-        open.push({ position, answer });
-      else if (recorded === undefined || !isSameAnswer(answer, recorded))
-        return misuse(
-          runId,
-          "conflict",
-          `${answer.callId} was answered differently before, or nobody waits for it any more`,
-        );
-    }
-    const { activations, state } = history.run;
-    for (const { position, answer } of open) {
-      const outcome = answerOutcome(answer.callId, answer.approve, answer.value);
-      this.#opened().waitDone(runId, position, outcome);
-    }
-    const goesOn = open.length > 0 && state === "suspended";
-    const cancel = (): void => void this.#runner?.cancel(runId, "caller", "caller");
-    signal?.addEventListener("abort", cancel, { once: true });
-    try {
-      // Taken means that it went on from where it was asked: the suspension before the answer is not its end.
-      return await this.#waits.result(
-        runId,
-        (run) => isOver(run) && (!goesOn || run.state === "finished" || run.activations > activations),
-      );
-    } finally {
-      signal?.removeEventListener("abort", cancel);
-    }
+  /** What comes from outside for executions that are there. */
+  get requests(): JournalRequests {
+    return this.#requests;
   }
 
   // ------------------------------------------------------------------------------------------------------------- the engine
@@ -314,16 +252,6 @@ export class JournalRuns {
       sourceBytes,
       ...(label === undefined ? {} : { label }),
     });
-  }
-
-  async #guarded(step: () => Promise<ExecuteResult>): Promise<ExecuteResult> {
-    try {
-      return await step();
-    } catch (error) {
-      const message =
-        this.#waits.over ?? `flowcell failed: ${error instanceof Error ? error.message : String(error)}`;
-      return ended("internal", "bug", message);
-    }
   }
 
   historyOf(runId: string): Promise<RunHistory | null> {

@@ -8,12 +8,12 @@
 import { notStarted } from "@flowcell/bundle";
 import type { RunHistory, RunRow, Store } from "@flowcell/journal";
 import { outcomeOf } from "./approval-calls.js";
-import { newRunId } from "./execute.js";
 import type { Forgetting } from "./forgetting.js";
 import { misuse } from "./journal-answers.js";
 import { journalResult, type SeenUsage } from "./journal-result.js";
 import { keptOf } from "./kept-run.js";
 import type { ExecuteResult } from "./result.js";
+import { newRunId } from "./run-id.js";
 
 export interface WaitsParts {
   readonly store: Store;
@@ -57,7 +57,7 @@ export class JournalWaits {
     forgetting?.hold(runId);
     try {
       for (;;) {
-        const changed = this.#changed(runId);
+        const changed = this.changed(runId);
         const run = await store.run(runId);
         if (run === null) return misuse(runId, "not_found", "the execution was removed");
         const result = wanted(run) ? await this.#resultOf(runId) : undefined;
@@ -67,6 +67,16 @@ export class JournalWaits {
       }
     } finally {
       forgetting?.release(runId);
+    }
+  }
+
+  /** What a step does, whatever fails in it. */
+  async guarded(step: () => Promise<ExecuteResult>): Promise<ExecuteResult> {
+    try {
+      return await step();
+    } catch (error) {
+      const failure = `flowcell failed: ${error instanceof Error ? error.message : String(error)}`;
+      return ended("internal", "bug", this.#over ?? failure);
     }
   }
 
@@ -80,7 +90,8 @@ export class JournalWaits {
     return journalResult(history, logs, keptOf(history.run).code, seen(runId));
   }
 
-  #changed(runId: string): Promise<void> {
+  /** Resolves with the next thing that the journal has of it. */
+  changed(runId: string): Promise<void> {
     return new Promise((resolve) => {
       const watching = this.#watchers.get(runId) ?? new Set();
       watching.add(resolve);

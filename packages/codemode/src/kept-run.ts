@@ -7,7 +7,7 @@ import { createHash, randomBytes } from "node:crypto";
 import type { NewRun, RunRow } from "@flowcell/journal";
 import { type Manifest, parseManifest } from "@flowcell/manifest";
 import { decodeValue, encodeValue, type Limits, valueBounds } from "@flowcell/protocol";
-import { newRunId } from "./execute.js";
+import { newRunId } from "./run-id.js";
 
 /** What is kept with a run, as its input. */
 export interface Kept {

@@ -6,7 +6,7 @@
 
 import { didYouMean } from "@flowcell/protocol";
 import { ErrorCode, type Tool } from "@modelcontextprotocol/sdk/types.js";
-import type { ApprovalAnswer } from "../journal-runs.js";
+import type { ApprovalAnswer } from "../journal-answers.js";
 import { codemodePrompt } from "../prompt.js";
 import type { ToolSet } from "../tools.js";
 import type { McpConfig } from "./config.js";
