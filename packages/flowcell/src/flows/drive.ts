@@ -9,7 +9,7 @@
 import type { FlowService, RunReport } from "@flowcell/flows";
 import { type Connection, connect } from "../owner/connect.js";
 import type { DataFolder } from "../owner/data-folder.js";
-import { OwnerLeft, OwnerLost } from "../owner/failures.js";
+import { OwnerBusy, OwnerLeft, OwnerLost } from "../owner/failures.js";
 import type { Drives } from "../owner/open.js";
 import type { Context } from "./context.js";
 
@@ -56,7 +56,10 @@ export async function drive(context: Context, { begin, wait }: Driving): Promise
           const report = await settled(connection, runId, stop.signal, wait === "ended");
           return { runId, report, left: stop.signal.aborted };
         } catch (error) {
-          if (!(error instanceof OwnerLost)) throw error;
+          const busy = error instanceof OwnerBusy && !stop.signal.aborted;
+          if (!busy && !(error instanceof OwnerLost)) throw error;
+          // The run has begun: what it comes to is worth waiting for a connection.
+          if (busy) await pause(busyMs, stop.signal);
           connection = await again(connection, folder, "runs", context);
         }
       }
@@ -105,6 +108,7 @@ async function settled(
 }
 
 const againMs = 200;
+const busyMs = 1_000;
 const reachMs = 3_000;
 const longMs = 60_000;
 

@@ -23,6 +23,11 @@ export class OwnerLeft extends OwnerLost {
   override readonly name = "OwnerLeft";
 }
 
+/** The owner has as many connections as it takes, all of them in use. It was asked nothing. */
+export class OwnerBusy extends Error {
+  override readonly name = "OwnerBusy";
+}
+
 export interface Told {
   readonly code: string;
   readonly message: string;
@@ -41,6 +46,10 @@ export function tell(error: unknown): Told | undefined {
   }
   if (error instanceof OwnerLost) {
     return { code: "owner_lost", message: error.message, problems: [], exitCode: exitCodes.store };
+  }
+  if (error instanceof OwnerBusy) {
+    const { exitCode } = outcomeTable.overloaded;
+    return { code: "overloaded", message: error.message, problems: [], exitCode };
   }
   if (error instanceof StoreFailure || error instanceof StoreHeld || error instanceof StoreUnreadable) {
     return { code: "store", message: error.message, problems: [], exitCode: exitCodes.store };

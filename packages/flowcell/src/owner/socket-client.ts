@@ -1,11 +1,12 @@
 /**
  * The service as another process has it: every method is one request on the owner's socket. Commands cannot tell it from
- * a service of their own, but for `OwnerLost` when the owner goes away.
+ * a service of their own, but for `OwnerLost` when the owner goes away and `OwnerBusy` when it takes no
+ * more connections.
  */
 
 import { createConnection, type Socket } from "node:net";
 import type { FlowService } from "@flowcell/flows";
-import { OwnerLeft, OwnerLost } from "./failures.js";
+import { OwnerBusy, OwnerLeft, OwnerLost } from "./failures.js";
 import { FrameReader, frameOf } from "./frames.js";
 import type { OperationName } from "./operations.js";
 import { reachable } from "./socket-path.js";
@@ -17,6 +18,7 @@ import {
   isFarewell,
   type Request,
   readAnswer,
+  readBusy,
   requestBytesMax,
   toWire,
 } from "./wire.js";
@@ -52,7 +54,7 @@ export class SocketClient implements FlowService {
   readonly #waiting = new Map<number, Waiting>();
   readonly failed: Promise<unknown>;
   #nextId = 0;
-  #lost: OwnerLost | undefined;
+  #lost: OwnerLost | OwnerBusy | undefined;
 
   constructor(socket: Socket) {
     this.#socket = socket;
@@ -121,12 +123,16 @@ export class SocketClient implements FlowService {
     try {
       for (const message of this.#reader.push(chunk)) {
         if (isFarewell(message)) throw new OwnerLeft("the service ended before it began what it was asked");
+        const busy = readBusy(message);
+        if (busy !== undefined)
+          throw new OwnerBusy(`busy: the service has ${busy} connections, all in use; try again`);
         const answer = readAnswer(message);
         if (answer === undefined) throw new OwnerLost("the service sent what is no answer");
         this.#settle(answer);
       }
     } catch (error) {
-      this.#lose(error instanceof OwnerLost ? error : new OwnerLost(String(error)));
+      const known = error instanceof OwnerLost || error instanceof OwnerBusy;
+      this.#lose(known ? error : new OwnerLost(String(error)));
       this.#socket.destroy();
     }
   }
@@ -138,7 +144,7 @@ export class SocketClient implements FlowService {
     else waiting.reject(errorOf(answer.error));
   }
 
-  #lose(lost: OwnerLost): void {
+  #lose(lost: OwnerLost | OwnerBusy): void {
     this.#lost ??= lost;
     for (const { reject } of this.#waiting.values()) reject(this.#lost);
     this.#waiting.clear();

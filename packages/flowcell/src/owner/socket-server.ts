@@ -3,7 +3,8 @@
  *
  * Kept true: the socket stands in a folder that only its owner may enter and has mode 0600 itself. Only operations of the
  * table are called, with inputs that their rows let through. A client that is slow, silent or too busy is cut and
- * costs others nothing; what it waits for is let go.
+ * costs others nothing; what it waits for is let go. Connections that nobody uses make room for those that somebody wants
+ * to use; when all are in use, one more is told so.
  */
 
 import { chmodSync, rmSync } from "node:fs";
@@ -16,6 +17,7 @@ import { reachable, type SocketPath } from "./socket-path.js";
 import {
   type Answer,
   answerBytesMax,
+  busyMessage,
   failureOf,
   farewell,
   fromWire,
@@ -30,6 +32,7 @@ export interface SocketServerOptions {
   readonly service: FlowService;
   /** A bug: an exception that nobody expects. */
   readonly onBug: (error: unknown) => void;
+  /** Each waiting `start` has one. */
   readonly connectionsMax?: number;
   readonly openRequestsMax?: number;
   /** From the first byte of a frame to its last, and from the first byte of an answer that is not taken to its end. */
@@ -38,20 +41,24 @@ export interface SocketServerOptions {
   readonly idleMs?: number;
 }
 
-const defaults = { connectionsMax: 64, openRequestsMax: 16, frameMs: 30_000, idleMs: 60_000 };
+const defaults = { connectionsMax: 1024, openRequestsMax: 16, frameMs: 30_000, idleMs: 60_000 };
+
+/** Connections that are told that there are too many: at once, and how long each may take to read it. */
+const refusedMax = 64;
+const refusedMs = 5_000;
 
 export class SocketServer {
   readonly #options: Required<SocketServerOptions>;
   readonly #server: Server;
   readonly #path: SocketPath;
   readonly #connections = new Set<Connection>();
+  readonly #refused = new Set<Socket>();
   #closing = false;
 
   private constructor(options: Required<SocketServerOptions>) {
     this.#options = options;
     this.#path = reachable(options.path);
     this.#server = createServer((socket) => this.#accept(socket));
-    this.#server.maxConnections = options.connectionsMax;
   }
 
   /** The caller holds the store, so that a socket which is there is a dead owner's. */
@@ -82,6 +89,7 @@ export class SocketServer {
     await Promise.race([Promise.all([...this.#connections].map((one) => one.finish())), patience]);
     clearTimeout(timer);
     for (const connection of this.#connections) connection.destroy();
+    for (const socket of this.#refused) socket.destroy();
     await closed;
     rmSync(this.#options.path, { force: true });
     this.#path.release();
@@ -92,8 +100,42 @@ export class SocketServer {
       socket.destroy();
       return;
     }
+    if (this.#connections.size >= this.#options.connectionsMax && !this.#makeRoom()) {
+      this.#refuse(socket);
+      return;
+    }
     const connection = new Connection(socket, this.#options, () => this.#connections.delete(connection));
     this.#connections.add(connection);
+  }
+
+  /** Cuts a connection that nobody uses: one that never asked anything before one that rests, the oldest first. */
+  #makeRoom(): boolean {
+    const resting = [...this.#connections].filter(({ restsSince }) => restsSince !== undefined);
+    const [first] = resting.sort(
+      (one, other) =>
+        Number(one.asked) - Number(other.asked) || (one.restsSince ?? 0) - (other.restsSince ?? 0),
+    );
+    if (first === undefined) return false;
+    this.#connections.delete(first);
+    first.destroy();
+    return true;
+  }
+
+  /** Its end of the socket stays open for a moment, so that a client that is writing still reads this. */
+  #refuse(socket: Socket): void {
+    if (this.#refused.size >= refusedMax) {
+      socket.destroy();
+      return;
+    }
+    const timer = setTimeout(() => socket.destroy(), refusedMs);
+    this.#refused.add(socket);
+    socket.on("error", () => undefined);
+    socket.on("close", () => {
+      clearTimeout(timer);
+      this.#refused.delete(socket);
+    });
+    socket.resume();
+    socket.end(frameOf(busyMessage(this.#connections.size), answerBytesMax));
   }
 }
 
@@ -108,6 +150,8 @@ class Connection {
   #frameTimer: NodeJS.Timeout | undefined;
   #idleTimer: NodeJS.Timeout | undefined;
   #finishing = false;
+  #restsSince: number | undefined;
+  #asked = false;
 
   constructor(socket: Socket, options: Required<SocketServerOptions>, onClose: () => void) {
     this.#socket = socket;
@@ -123,6 +167,16 @@ class Connection {
       onClose();
     });
     this.#rest();
+  }
+
+  /** Since when nothing is asked, on a clock that only goes forward; undefined while something is. */
+  get restsSince(): number | undefined {
+    return this.#reader.partial ? undefined : this.#restsSince;
+  }
+
+  /** Whether it ever asked anything. */
+  get asked(): boolean {
+    return this.#asked;
   }
 
   /** Answers everything that was begun, but waits, and says farewell. */
@@ -171,6 +225,8 @@ class Connection {
       return;
     }
     clearTimeout(this.#idleTimer);
+    this.#restsSince = undefined;
+    this.#asked = true;
     const stop = new AbortController();
     const done = this.#answer(request, stop.signal);
     this.#open.set(request.id, { stop, done, waits: request.operation === "wait" });
@@ -201,6 +257,7 @@ class Connection {
   }
 
   #rest(): void {
+    this.#restsSince = performance.now();
     clearTimeout(this.#idleTimer);
     this.#idleTimer = setTimeout(() => this.destroy(), this.#options.idleMs);
     this.#idleTimer.unref();

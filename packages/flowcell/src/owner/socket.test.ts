@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { type FlowService, OperationError } from "@flowcell/flows";
 import { StoreFailure } from "@flowcell/journal";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
-import { OwnerLost } from "./failures.js";
+import { OwnerBusy, OwnerLost, tell } from "./failures.js";
 import { fakeService } from "./fake-service.js";
 import { FrameReader, frameOf } from "./frames.js";
 import { connectOwner, type SocketClient } from "./socket-client.js";
@@ -233,16 +233,94 @@ describe("a client", () => {
     expect(await raw(path, Buffer.alloc(0))).toEqual([]);
   });
 
+  test("beyond the last connection is told that the service is busy, and others are served", async () => {
+    let answer: (() => void) | undefined;
+    const waits: string[] = [];
+    const { client } = await serve(
+      {
+        list: async () => [],
+        wait: (runId) =>
+          new Promise((_resolve, reject) => {
+            waits.push(runId);
+            if (runId === "run_1") answer = () => reject(new OperationError("not_found", "over"));
+          }),
+      },
+      { connectionsMax: 2 },
+    );
+    const first = expect((await client()).wait("run_1")).rejects.toThrow("over");
+    const waiting = await client();
+    const second = expect(waiting.wait("run_2")).rejects.toBeInstanceOf(OwnerLost);
+    await expect.poll(() => waits.toSorted()).toEqual(["run_1", "run_2"]);
+    const busy = await client().then(
+      async (third) => await third.list().catch((error: unknown) => error),
+      (error: unknown) => error,
+    );
+    expect(busy).toBeInstanceOf(OwnerBusy);
+    expect(tell(busy)).toMatchObject({
+      code: "overloaded",
+      exitCode: 9,
+      message: "busy: the service has 2 connections, all in use; try again",
+    });
+    answer?.();
+    await first;
+    // The first connection rests now, and makes room.
+    expect(await (await client()).list()).toEqual([]);
+    await waiting.close();
+    await second;
+  });
+
+  test("that asks nothing makes room for one that does, and one that asked before goes last", async () => {
+    const { path, client } = await serve({ list: async () => [] }, { connectionsMax: 4 });
+    const used = await client();
+    expect(await used.list()).toEqual([]);
+    const silent = [1, 2, 3].map(() => raw(path, Buffer.alloc(0)));
+    for (let count = 0; count < 3; count++) expect(await (await client()).list()).toEqual([]);
+    expect(await Promise.all(silent)).toEqual([[], [], []]);
+    expect(await used.list()).toEqual([]);
+  });
+
+  test("more than a hundred that wait leave room for others", async () => {
+    let waits = 0;
+    const { client } = await serve({
+      list: async () => [],
+      wait: () => {
+        waits++;
+        return new Promise(() => undefined);
+      },
+    });
+    const waiting = await Promise.all(Array.from({ length: 120 }, () => client()));
+    const ended = Promise.allSettled(waiting.map((one) => one.wait("run_1")));
+    await expect.poll(() => waits).toBe(120);
+    expect(await (await client()).list()).toEqual([]);
+    await Promise.all(waiting.map((one) => one.close()));
+    await ended;
+  });
+
   test("that does not take its answers is cut", async () => {
     const big = "x".repeat(8 * 1024 * 1024);
-    const { path } = await serve({ list: async () => [big] as never }, { frameMs: 100 });
+    let cut = false;
+    const { path } = await serve(
+      {
+        list: async () => [big] as never,
+        // Let go of when the server ends the connection.
+        wait: (_runId, options) =>
+          new Promise((_resolve, reject) => {
+            options?.signal?.addEventListener("abort", () => {
+              cut = true;
+              reject(new OperationError("unavailable", "stopped"));
+            });
+          }),
+      },
+      { frameMs: 100 },
+    );
+    const ask = (id: number, operation: string, input: unknown): Buffer =>
+      frameOf({ version: 1, id, operation, input: toWire(input) }, requestBytesMax);
     const socket = createConnection(path);
     socket.on("error", () => undefined);
     socket.pause();
-    socket.write(frameOf({ version: 1, id: 1, operation: "list", input: toWire({}) }, 1000));
+    socket.write(Buffer.concat([ask(1, "wait", { runId: "run_1" }), ask(2, "list", {})]));
     const closed = new Promise<void>((resolve) => socket.on("close", () => resolve()));
-    // Taking nothing for a while, then everything: the end comes before the whole answer.
-    await new Promise((resolve) => setTimeout(resolve, 1000));
+    await expect.poll(() => cut, { timeout: 30_000 }).toBe(true);
     let bytes = 0;
     socket.on("data", (chunk: Buffer) => {
       bytes += chunk.length;

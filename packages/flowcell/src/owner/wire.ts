@@ -5,6 +5,7 @@
  *   abort     {"version": 1, "id": 7, "abort": true}        ends a wait early; the answer still comes
  *   answer    {"id": 7, "ok": true, "value": VALUE}
  *   failure   {"id": 7, "ok": false, "error": {"kind": "operation" | "store" | "internal", "code", "message", "problems"}}
+ *   busy      {"busy": 1024}           the only answer to a connection that is one too many
  *   farewell  {"leaving": true}        the owner's last: what it has not answered it has not begun, but for waits
  *
  * A VALUE is {"text", "devalue", "bytes": [base64 …]}: protocol's codec for values, so that results come out as they were.
@@ -59,6 +60,19 @@ const farewellShape = z.strictObject({ leaving: z.literal(true) });
 export function isFarewell(message: unknown): boolean {
   return farewellShape.safeParse(message).success;
 }
+
+/** `connections` are there already. */
+export function busyMessage(connections: number): unknown {
+  return { busy: connections };
+}
+const busyShape = z.strictObject({ busy: z.int().check(z.nonnegative()) });
+
+/** How many connections the owner has that takes no more; undefined for another message. */
+export function readBusy(message: unknown): number | undefined {
+  const parsed = busyShape.safeParse(message);
+  return parsed.success ? parsed.data.busy : undefined;
+}
+
 type Failure = Extract<Answer, { ok: false }>["error"];
 
 /** Undefined for what is no request. */
