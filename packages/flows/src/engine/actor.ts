@@ -44,7 +44,12 @@ export class Actor {
   #handling = false;
   #resting: "suspended" | "finished" | "fenced" | null = null;
 
-  readonly #machineAlarm = new Alarm(() => this.post({ kind: "alarm" }));
+  /** For when the machine asked to be told of the time. */
+  #alarmAt: number | null = null;
+  readonly #machineAlarm = new Alarm(() => {
+    this.#alarmAt = null;
+    this.post({ kind: "alarm" });
+  });
   readonly #loadAlarm = new Alarm(() => void this.load());
   /** Said when the run was taken up: good for an activation in that very turn. */
   #gate: Gate | null = null;
@@ -105,7 +110,7 @@ export class Actor {
       return;
     }
     if (this.#maySleepOn(history)) {
-      this.#sleep(history.run);
+      this.#sleep(history.run.dueAt);
       return;
     }
     const gate = await this.#context.hooks.gate(history.run);
@@ -119,6 +124,8 @@ export class Actor {
     if (this.#wanted || this.#context.settings.virtualTime) return false;
     if (run.state !== "suspended" || run.endOrder !== null || run.cancelRequestedBy !== null) return false;
     if (run.status === "needs_reconcile") return true;
+    // The clock was set back: when the run is due is for its machine to say.
+    if (run.changedAt > this.#context.now()) return false;
     if (run.reason !== "waiting" || (run.dueAt !== null && run.dueAt <= this.#context.now())) return false;
     // What these wait for may have come while nobody was there to be told.
     return openWaits({ calls, deliveries }).every(({ kind }) => kind !== "signal" && kind !== "run");
@@ -254,6 +261,7 @@ export class Actor {
         this.#work.end(command);
         return;
       case "alarm":
+        this.#alarmAt = command.at;
         if (command.at === null) this.#context.alarms.clear(this.#machineAlarm);
         else this.#context.alarms.set(this.#machineAlarm, command.at);
         return;
@@ -302,16 +310,17 @@ export class Actor {
   // ---------------------------------------------------------------------------------------------------------------- the end
 
   #rest(): void {
-    if (this.#resting === "suspended" && this.#run !== null) this.#sleep(this.#run);
+    // The clock may have been set back since the row was stored: the machine knows.
+    if (this.#resting === "suspended") this.#sleep(this.#alarmAt);
     else if (this.#resting === "fenced") this.#lost();
     else this.#gone();
   }
 
-  #sleep(run: RunRow): void {
+  #sleep(dueAt: number | null): void {
     const { generation } = this.#journal;
     if (generation === null) throw new Error("engine: a run sleeps that is not claimed");
     this.stop("the run is suspended");
-    this.#context.sleep(this, generation, run.dueAt);
+    this.#context.sleep(this, generation, dueAt);
   }
 
   /** It is finished already, not there, or somebody else's. */

@@ -2,12 +2,15 @@
  * Alarms of all runs on one timer: a binary heap by time. Used by the runner.
  *
  * Times are epoch milliseconds of the runner's clock, which may jump: the timer is never set for longer than `lookMs`, and
- * only the clock decides what is due. Setting and clearing an alarm of a heap of n costs log n; alarms that are due at the
+ * the clock decides what is due. Nobody waits longer for a clock that is set back: alarms go with it, and whoever wants a time
+ * of the day looks at the clock and sets the alarm anew. Setting and clearing an alarm of a heap of n costs log n; alarms that are due at the
  * same time ring in the order in which they were set. The timer keeps the process alive as long as an alarm is set.
  */
 
-/** A clock that is set forward is noticed within this time. */
+/** A clock that is set forward or back is noticed within this time. */
 const lookMs = 60_000;
+/** A timer that rings so much before its time by the clock tells that the clock was set back; less is their inaccuracy. */
+const setBackMs = 500;
 
 const unset = -1;
 /** Taken out of the heap because its time has come; it rings in this very turn unless it is cleared or set anew. */
@@ -92,9 +95,12 @@ export class Alarms {
   }
 
   #rang(): void {
+    const now = this.#now();
+    const back = this.#timerAt - now;
+    // By the same for all: the order of the heap stays.
+    if (back >= setBackMs) for (const alarm of this.#heap) alarm.at -= back;
     this.#timer = null;
     this.#timerAt = Number.POSITIVE_INFINITY;
-    const now = this.#now();
     // What rings may set alarms anew: those wait for the next round.
     const round: Alarm[] = [];
     for (let first = this.#heap[0]; first !== undefined && first.at <= now; first = this.#heap[0]) {

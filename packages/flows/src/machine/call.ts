@@ -50,6 +50,8 @@ export interface Call {
   note: CallNote | null;
   wait: WaitCondition | null;
   dueAt: number | null;
+  /** By how much the clock was set back since the wait was recorded. */
+  behindMs: number;
   callId: string | null;
   /** The script gave it up. */
   cancelled: boolean;
@@ -86,6 +88,7 @@ export function madeCall(
     note: null,
     wait: null,
     dueAt: null,
+    behindMs: 0,
     callId: null,
     cancelled: false,
     cancelStored: false,
@@ -112,6 +115,7 @@ export function recordedCall(row: CallRow, outcome: CallOutcome | null): Call {
     note: row.note,
     wait: row.wait,
     dueAt: row.dueAt,
+    behindMs: 0,
     callId: row.callId,
     cancelled: row.cancelled,
     cancelStored: row.cancelled,

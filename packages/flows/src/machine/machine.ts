@@ -24,7 +24,7 @@ import { callCancelled, called, classified, classify, outcome } from "./making.j
 import { reconcile, recovered, recoverOpen } from "./recovering.js";
 import { Run } from "./run.js";
 import { becomePending, park, somethingCame } from "./suspending.js";
-import { decideBlocked, nextAlarm, passTime } from "./time.js";
+import { decideBlocked, nextAlarm, passTime, readClock } from "./time.js";
 import type { MachineOptions, RunCommand, RunEvent } from "./types.js";
 import { lookForSignals, takeSignals, waitDone } from "./waits.js";
 
@@ -43,14 +43,14 @@ export class RunMachine {
   /** Once, after the claim. */
   start(now: number): readonly RunCommand[] {
     const run = this.#run;
-    run.now = now;
+    run.firstClock(now);
     begin(run);
     return this.#settle();
   }
 
   handle(event: RunEvent, now: number): readonly RunCommand[] {
     const run = this.#run;
-    run.now = now;
+    readClock(run, now);
     if (event.kind === "alarm") this.#alarmAt = null;
     if (run.phase === "fenced") {
       // Only whether the worker is gone is of interest.
@@ -105,6 +105,7 @@ function begin(run: Run): void {
   }
   if (row.state === "suspended" && row.reason === "waiting" && !somethingCame(run)) {
     run.phase = "suspended";
+    if (row.changedAt > now) park(run);
     return;
   }
   if (row.state === "suspended") {

@@ -99,6 +99,10 @@ export class Run {
   /** Names of signals that may be there to be taken. */
   readonly signals = new Set<string>();
 
+  /** Of the last delivery; where it starts before the first. */
+  #guestClockMs: number;
+  /** How far that is ahead of this clock, which may have been set back: the guest's timers go by its own. */
+  #aheadMs = 0;
   #activeMs: number;
   #activeSince: number | null = null;
   readonly #counters: Counters;
@@ -123,6 +127,7 @@ export class Run {
     this.confinementJson = row.confinementJson;
     this.consumed = row.state === "suspended" ? row.nextOrder : 0;
     this.restDueAt = row.state === "suspended" ? row.dueAt : null;
+    this.#guestClockMs = row.guestStartMs;
     this.#counters = { nextOrder: row.nextOrder, guestClockMs: row.guestClockMs };
     this.#nextLog = row.nextLog;
 
@@ -167,6 +172,43 @@ export class Run {
   /** What waits and timers go by: the guest's clock alone when time is virtual. */
   get time(): number {
     return this.options.virtualTime ? this.#counters.guestClockMs : this.now;
+  }
+
+  /** What the clock says when the run is taken up, after what it said when the run was last seen. */
+  firstClock(now: number): void {
+    const { state, changedAt, startedAt } = this.row;
+    // Only of a suspended run is it known that nothing was recorded since it changed.
+    if (state === "suspended") this.#setBackTo(changedAt);
+    else if (this.#counters.nextOrder === 0 && startedAt !== null) this.#setBackTo(startedAt);
+    if (state === "suspended" && this.restDueAt !== null) this.restDueAt -= Math.max(0, changedAt - now);
+    this.#setBackTo(now);
+    this.now = now;
+  }
+
+  /** Whether the clock was set back since it was last looked at: what goes by it is counted from here on. */
+  readClock(now: number): boolean {
+    const back = this.now - now;
+    this.now = now;
+    if (back <= 0) return false;
+    this.#setBackTo(now);
+    if (this.restDueAt !== null && !this.options.virtualTime) this.restDueAt -= back;
+    if (this.#activeSince !== null) this.#activeSince -= back;
+    this.activatedAt -= back;
+    this.blockedAt -= back;
+    return true;
+  }
+
+  /** The clock said so after all that is recorded: where it is behind that, what was to come waits no longer than it was to. */
+  #setBackTo(reading: number): void {
+    if (this.options.virtualTime) return;
+    this.#aheadMs = Math.max(this.#aheadMs, this.#guestClockMs - reading);
+    for (const call of this.open.values()) call.behindMs = Math.max(call.behindMs, call.madeAt - reading);
+  }
+
+  /** When the timer of a script that waits is due by this clock. */
+  get timerDueAt(): number | null {
+    const nextTimerAt = this.pump.blocked?.nextTimerAt ?? null;
+    return nextTimerAt === null ? null : nextTimerAt - this.#aheadMs;
   }
 
   get nextOrder(): number {
@@ -263,6 +305,8 @@ export class Run {
   give(delivery: Delivery): void {
     this.pump.add(delivery);
     this.recorded.delivery(delivery);
+    this.#guestClockMs = delivery.guestClockMs;
+    this.#aheadMs = this.options.virtualTime ? 0 : Math.max(0, delivery.guestClockMs - delivery.at);
   }
 
   /** An outcome that nobody waits for: kept where an operator can find it, unless it is the one that was recorded. */

@@ -12,7 +12,7 @@ type Verdict = Omit<RunCommand & { readonly kind: "endWorker" }, "kind">;
 
 /** Ends the worker of a script that waits; `park` follows when it is gone. */
 export function suspend(run: Run, verdict: Verdict): void {
-  run.restDueAt = run.pump.blocked?.nextTimerAt ?? null;
+  run.restDueAt = run.timerDueAt;
   run.phase = "suspending";
   run.say({ kind: "endWorker", ...verdict });
 }

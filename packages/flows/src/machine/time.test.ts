@@ -325,3 +325,81 @@ describe("the deadline", () => {
     expect(driver.outcome(0)).toEqual(["quarantine 0 late"]);
   });
 });
+
+describe("a clock that is set back", () => {
+  test("does not delay a timer that is set afterwards: it goes by the guest's clock", () => {
+    const driver = live();
+    driver.at(30_000).made(0, read);
+    driver.outcome(0);
+    driver.settle();
+    driver.at(100).blocked(30_500, 0);
+    expect(driver.alarm).toBe(600);
+    expect(driver.at(599).send({ kind: "alarm" })).toEqual([]);
+    expect(driver.at(600).send({ kind: "alarm" })).toEqual(["commit #1 +30500 timer"]);
+  });
+
+  test("delays one that is waited for by no more than its own time", () => {
+    const driver = live();
+    driver.blocked(500, 0);
+    driver.at(-3_600_000).send({ kind: "alarm" });
+    expect(driver.alarm).toBe(-3_600_000 + 500);
+    expect(driver.at(-3_600_000 + 500).send({ kind: "alarm" })).toEqual(["commit #0 +500 timer"]);
+    driver.ack();
+    driver.blocked(1_200, 0);
+    expect(driver.alarm).toBe(-3_600_000 + 1_200);
+  });
+
+  test("nor the deadline, and what has passed of it stays", () => {
+    const driver = new Driver(history({ deadlineMs: 1_000 }));
+    driver.begin();
+    driver.made(0, read);
+    driver.blocked(null, 1);
+    driver.at(400).send({ kind: "alarm" });
+    driver.at(-10_000).send({ kind: "alarm" });
+    expect(driver.alarm).toBe(-10_000 + 600);
+  });
+
+  const asleep = { state: "suspended", status: "suspended", reason: "waiting", activations: 1 } as const;
+  const back = -3_600_000;
+
+  test("delays a suspended run no longer than it was to wait, whoever has it: a timer", () => {
+    const first = new Driver(history({ ...asleep, dueAt: startMs + 5_000 }));
+    expect(first.at(back).start()).toEqual([`commit run suspended suspended/waiting due +${back + 5_000}`]);
+    expect(first.settle()).toEqual(["rest suspended"]);
+    const stored = { changedAt: startMs + back, dueAt: startMs + back + 5_000 };
+    const next = new Driver(history({ ...asleep, ...stored }, [], [{ timer: startMs }]));
+    next.at(back + 5_000).start();
+    next.settle();
+    next.send({ kind: "go" });
+    next.settle();
+    expect(next.blocked(0, 0)).toEqual(["fireTimer +0", "frontier"]);
+    expect(next.blocked(5_000, 0)).toEqual(["commit #1 +5000 timer"]);
+  });
+
+  test("delays a suspended run no longer than it was to wait, whoever has it: a sleep", () => {
+    const wait = { kind: "time", waitMs: 5_000 } as const;
+    const calls = [callRow(0, "wait", { wait, dueAt: startMs + 5_000 })];
+    const first = new Driver(history({ ...asleep, dueAt: startMs + 5_000 }, calls));
+    expect(first.at(back).start()).toEqual([`commit run suspended suspended/waiting due +${back + 5_000}`]);
+    const stored = { changedAt: startMs + back, dueAt: startMs + back + 5_000 };
+    const next = new Driver(history({ ...asleep, ...stored }, calls));
+    expect(next.at(back + 5_000).start()).toEqual(["commit #0 +5000 0=-1; run pending"]);
+  });
+
+  test("while the machine is there moves what the run is due at in the store as well", () => {
+    const driver = live();
+    driver.blocked(5_000, 0);
+    driver.ended("suspended");
+    driver.settle();
+    expect(driver.at(back).send({ kind: "alarm" })).toEqual([
+      `commit run suspended suspended/waiting due +${back + 5_000}`,
+    ]);
+    expect(driver.alarm).toBe(back + 5_000);
+  });
+
+  test("moves nothing in virtual time", () => {
+    const driver = live({ virtualTime: true });
+    driver.at(back).made(0, sleepFor(5_000));
+    expect(driver.blocked(7_000, 1)).toEqual(["commit #0 +5000 0=-1"]);
+  });
+});

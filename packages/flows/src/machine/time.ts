@@ -7,11 +7,18 @@ import type { Delivery } from "@flowcell/journal";
 import { inTransit } from "./call.js";
 import { close, expire, runError } from "./ending.js";
 import type { Run } from "./run.js";
-import { callsGoOn, dueAt, resumeForTimer, suspend } from "./suspending.js";
+import { callsGoOn, dueAt, park, resumeForTimer, suspend } from "./suspending.js";
 import { earliestWait, endDueWaits } from "./waits.js";
 
 /** An activation that is blocked and has used this part of its time is suspended: the rest is for what comes then. */
 const wallPart = 0.75;
+
+/** The clock says it is `now`: what goes by it goes on from there, also when it was set back. */
+export function readClock(run: Run, now: number): void {
+  if (!run.readClock(now)) return;
+  // Whoever takes the run up next counts from what is stored.
+  if (run.phase === "suspended" && !run.needsReconcile && dueAt(run) !== null) park(run);
+}
 
 export function passTime(run: Run): void {
   checkDeadline(run);
@@ -52,6 +59,7 @@ export function decideBlocked(run: Run): void {
   if (run.phase !== "active" || blocked === null || !run.pump.atFrontier || !run.quiet) return;
   for (const call of run.open.values()) if (inTransit(call)) return;
   const { nextTimerAt } = blocked;
+  const { timerDueAt } = run;
   const wait = earliestWait(run);
   const calls = callsGoOn(run);
   if (nextTimerAt === null && blocked.openCalls === 0) {
@@ -63,11 +71,11 @@ export function decideBlocked(run: Run): void {
   }
   if (run.options.virtualTime) {
     if (!calls && jump(run, nextTimerAt, wait)) return;
-  } else if (nextTimerAt !== null && nextTimerAt <= run.now) {
+  } else if (nextTimerAt !== null && timerDueAt !== null && timerDueAt <= run.now) {
     fireTimer(run, nextTimerAt);
     return;
   }
-  const soonest = Math.min(nextTimerAt ?? Number.POSITIVE_INFINITY, wait ?? Number.POSITIVE_INFINITY);
+  const soonest = Math.min(timerDueAt ?? Number.POSITIVE_INFINITY, wait ?? Number.POSITIVE_INFINITY);
   const idle = !calls && soonest > run.time + run.options.suspendAfterMs;
   if (!idle && !mustYield(run)) return;
   const reason = calls ? "calls" : "waiting";
@@ -116,10 +124,9 @@ export function nextAlarm(run: Run): number | null {
     case "active": {
       ahead.take(run.deadlineAt);
       if (!virtualTime) ahead.take(earliestWait(run));
-      const { blocked } = run.pump;
-      if (blocked === null) break;
+      if (run.pump.blocked === null) break;
       ahead.take(Math.ceil(yieldAt(run)));
-      if (!virtualTime) ahead.take(blocked.nextTimerAt);
+      if (!virtualTime) ahead.take(run.timerDueAt);
       if (run.contended) ahead.take(run.blockedAt + blockedMostMs);
       break;
     }

@@ -100,9 +100,16 @@ export function waitDone(run: Run, position: number, outcome: CallOutcome): void
 /** The earliest time at which an open wait ends by itself. */
 export function earliestWait(run: Run): number | null {
   let earliest: number | null = null;
-  for (const { stage, dueAt } of run.open.values())
-    if (stage === "waiting" && dueAt !== null && (earliest === null || dueAt < earliest)) earliest = dueAt;
+  for (const call of run.open.values()) {
+    const dueAt = call.stage === "waiting" ? dueOf(call) : null;
+    if (dueAt !== null && (earliest === null || dueAt < earliest)) earliest = dueAt;
+  }
   return earliest;
+}
+
+/** By the clock as it goes now. */
+function dueOf({ dueAt, behindMs }: Call): number | null {
+  return dueAt === null ? null : dueAt - behindMs;
 }
 
 /** Ends the waits whose time has come, in the order in which they were due. Returns whether there were any. */
@@ -112,7 +119,7 @@ export function endDueWaits(run: Run, time: number): boolean {
   const due: { readonly call: Call; readonly dueAt: number; readonly outcome: CallOutcome }[] = [];
   for (const call of run.open.values()) {
     const { stage, dueAt, wait } = call;
-    if (stage === "waiting" && wait !== null && dueAt !== null && dueAt <= time)
+    if (stage === "waiting" && wait !== null && dueAt !== null && dueAt - call.behindMs <= time)
       due.push({ call, dueAt, outcome: waitedOut(call.name, wait) });
   }
   due.sort((one, other) => one.dueAt - other.dueAt || one.call.position - other.call.position);
