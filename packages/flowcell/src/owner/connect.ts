@@ -9,7 +9,14 @@
 import type { FlowService } from "@flowcell/flows";
 import { StoreHeld } from "@flowcell/journal";
 import type { DataFolder } from "./data-folder.js";
-import { type Drives, type Owner, type OwnerParts, openOwner } from "./open.js";
+import {
+  commandPatienceMs,
+  type Drives,
+  handoverMs,
+  type Owner,
+  type OwnerParts,
+  openOwner,
+} from "./open.js";
 import { readSettings } from "./settings.js";
 import { connectOwner } from "./socket-client.js";
 
@@ -20,24 +27,27 @@ export interface Connection {
   close(): Promise<void>;
 }
 
-const handoverMs = 15_000;
 const retryMs = 100;
-/** For activations that run when a command has what it wanted. */
-const patienceMs = 10_000;
 
-export async function connect(folder: DataFolder, drives: Drives, parts: OwnerParts): Promise<Connection> {
-  const end = Date.now() + handoverMs;
+/** `waitMs`: how long a store may be held by somebody who does not answer. */
+export async function connect(
+  folder: DataFolder,
+  drives: Drives,
+  parts: OwnerParts,
+  waitMs = handoverMs,
+): Promise<Connection> {
+  const end = performance.now() + waitMs;
   for (;;) {
     const client = await connectOwner(folder.socketFile);
     if (client !== null) return { service: client, owner: null, close: () => client.close() };
     try {
       const owner = await openOwner(folder, readSettings(folder.settingsFile), drives, parts);
-      return { service: owner.service, owner, close: () => owner.close(patienceMs) };
+      return { service: owner.service, owner, close: () => owner.close(commandPatienceMs) };
     } catch (error) {
       if (!(error instanceof StoreHeld)) throw error;
-      if (Date.now() >= end) {
+      if (performance.now() >= end) {
         throw new StoreHeld(
-          `the store in ${folder.path} is held by another process that does not answer at its socket; end it, or name another folder with --data`,
+          `the store in ${folder.path} is held by another process, which did not answer at its socket for ${waitMs / 1000} s; if it does not end by itself, end it, or name another folder with --data`,
         );
       }
     }

@@ -39,6 +39,13 @@ export const ceilings: Limits = Object.freeze({ ...limitCeilings, ...defaultCeil
 const activeMost = 256;
 /** For what was asked by the socket when this process is about to end. */
 const answerMs = 10_000;
+/** For activations that run when a command has what it wanted. */
+export const commandPatienceMs = 10_000;
+/** For workers that end, and for the store to write down and let go of what it has. */
+const letGoMs = 10_000;
+
+/** How long an owner that ends may hold the store while nobody listens at its socket. */
+export const handoverMs = answerMs + commandPatienceMs + letGoMs;
 
 export async function openOwner(
   folder: DataFolder,
