@@ -1,5 +1,7 @@
 // What people tell runs, over real workers, when it crosses something else: a timeout, another answer, another decision. What
 // is answered is what was recorded, and soon.
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import type { FlowService } from "@flowcell/flows";
 import { defineHostFunction } from "@flowcell/host";
 import type { Store } from "@flowcell/journal";
@@ -57,6 +59,36 @@ test("an answer that meets the timeout is refused as too late, not as one that i
   expect(await audits("approval.approve")).toEqual([]);
 });
 
+test("what is said of a request is a whole response", async () => {
+  const server = createServer(() => undefined);
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  try {
+    const { port } = server.address() as AddressInfo; // of a server that listens to a port
+    const url = `http://127.0.0.1:${port}/`;
+    const first = await lab.service({ privateHosts: ["127.0.0.1"] });
+    await lab.approved(first, {
+      manifest: { id: "posts", grants: { net: [{ host: "127.0.0.1", methods: ["POST"] }] } },
+      script: `export default async (url) => (await fetch(url, { method: "POST", body: "pay" })).status;`,
+    });
+    const { runId } = await first.start({ flow: "posts", input: url, by: "me" });
+    await until(async () => ((await first.run(runId)).calls.length > 0 ? true : undefined), "it is begun");
+    await lab.stop(first);
+    const service = await lab.service({ privateHosts: ["127.0.0.1"] });
+    const position = (await suspended(service, runId)).calls[0]?.position ?? 0;
+    const observed = { runId, position, decision: "observed", by: "op" } as const;
+    await expect(service.reconcile({ ...observed, value: { status: 201 } })).rejects.toMatchObject({
+      code: "invalid",
+      message: expect.stringContaining("not what fetch returns"),
+    });
+    const response = { status: 201, statusText: "Created", headers: [], url, redirected: false, body: null };
+    await service.reconcile({ ...observed, value: response });
+    expect((await finished(service, runId)).value).toBe(201);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+});
+
 describe("what became of a call", () => {
   const pays: FlowFiles = {
     manifest: { id: "pays", grants: { tools: ["pay"] }, concurrency: { limit: 5 } },
@@ -106,6 +138,23 @@ describe("what became of a call", () => {
     await Promise.all([service.reconcile(observed(runId, 1)), service.reconcile(observed(runId, 1))]);
     expect((await finished(service, runId)).value).toBe(1);
     expect(await audits("run.reconcile")).toHaveLength(1);
+  });
+
+  test("is what the function could have returned", async () => {
+    const { service, runId } = await stuck(z.strictObject({ paid: z.number() }));
+    for (const [value, what] of [
+      [undefined, "tools.pay returns something: say what it returned, with: --value JSON"],
+      [{ paid: "3" }, "not what tools.pay returns at paid"],
+      [{ paid: 3, more: 1 }, "not what tools.pay returns"],
+    ] as const) {
+      await expect(service.reconcile(observed(runId, value))).rejects.toMatchObject({
+        code: "invalid",
+        message: expect.stringContaining(what),
+      });
+    }
+    expect(await audits("run.reconcile")).toEqual([]);
+    await service.reconcile(observed(runId, { paid: 3 }));
+    expect((await finished(service, runId)).value).toEqual({ paid: 3 });
   });
 
   test("counts for nothing when the run is cancelled first", async () => {

@@ -35,6 +35,7 @@ export function eventFunctions({ grants, emitEvent }: EventFunctionOptions): rea
     grant: "events",
     signature: "(name: string, payload?: unknown): Promise<{ eventId: string }>",
     input: z.tuple([textArgument(1, eventNameBytes), z.optional(z.unknown())]),
+    output: z.strictObject({ eventId: z.string() }),
     acceptsRegExps: true,
     handler: async ([name, payload], context) => {
       if (!granted.has(name)) throw notGranted("event.emit", "emitting", "events", name);

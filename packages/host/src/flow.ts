@@ -43,6 +43,7 @@ export function flowFunctions({ grants, startRun }: FlowFunctionOptions): readon
     grant: "flows",
     signature: "(flow: string, input?: unknown): Promise<{ runId: string }>",
     input: z.tuple([textArgument(1, flowIdBytes), z.optional(z.unknown())]),
+    output: z.strictObject({ runId: z.string() }),
     acceptsRegExps: true,
     handler: async ([flow, input], context) => {
       if (!granted.has(flow)) throw notGranted("flow.start", "starting", "flows", flow);

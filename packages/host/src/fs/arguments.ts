@@ -24,6 +24,9 @@ export function optionsArgument<Shape extends z.core.$ZodLooseShape>(
   return z.optional(z.strictObject(shape, { error }));
 }
 
+/** How many bytes were written. */
+export const writtenResult = z.strictObject({ bytes: z.number({ error: "must be a number" }) });
+
 /** Text as UTF-8. Throws `invalid_arguments` for text that has none, `too_large` beyond the limit. */
 export function dataBytes(call: string, data: string | Uint8Array, bytesMax: number): Uint8Array {
   const length = typeof data === "string" ? Buffer.byteLength(data) : data.length;

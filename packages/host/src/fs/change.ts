@@ -8,7 +8,7 @@ import type { CallNote } from "@flowcell/protocol";
 import * as z from "zod/mini";
 import { defineHostFunction, type HostFunction, type RecoveredResult } from "../registry.js";
 import { AppendTurns } from "./append-turns.js";
-import { dataArgument, dataBytes, pathArgument } from "./arguments.js";
+import { dataArgument, dataBytes, pathArgument, writtenResult } from "./arguments.js";
 import { readRange, synchronise, writeAll } from "./data.js";
 import { openForReading, requireFile, requireSoleName, wrongKind } from "./files.js";
 import { cancelled } from "./look.js";
@@ -28,6 +28,7 @@ export function appendRow(scope: FsScope, bodyBytes: number): HostFunction {
     grant: "fs",
     signature: "(path: string, data: string | Uint8Array): Promise<{ bytes: number }>",
     input: z.tuple([pathArgument, dataArgument]),
+    output: writtenResult,
     prepare: ([path, data], { idempotencyKey, signal }) => {
       dataBytes(call, data, bodyBytes);
       const place = scope.locate(call, path, "write");
@@ -161,6 +162,7 @@ export function deleteRow(scope: FsScope): HostFunction {
     grant: "fs",
     signature: "(path: string): Promise<boolean>",
     input: z.tuple([pathArgument]),
+    output: z.boolean({ error: "must be true or false" }),
     prepare: ([path]) => {
       const place = scope.locate(call, path, "write", false);
       try {

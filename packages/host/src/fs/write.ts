@@ -12,7 +12,7 @@ import { fchmodSync, fchownSync } from "node:fs";
 import type { Descriptor, FileFacts } from "@flowcell/native";
 import * as z from "zod/mini";
 import { type CallContext, defineHostFunction, type HostFunction } from "../registry.js";
-import { dataArgument, dataBytes, optionsArgument, pathArgument } from "./arguments.js";
+import { dataArgument, dataBytes, optionsArgument, pathArgument, writtenResult } from "./arguments.js";
 import { readAll, synchronise, writeAll } from "./data.js";
 import { openForReading, requireFile, requireOneName } from "./files.js";
 import { cancelled } from "./look.js";
@@ -36,6 +36,7 @@ export function writeRow(scope: FsScope, bodyBytes: number): HostFunction {
       dataArgument,
       optionsArgument({ createFolders: z.optional(z.boolean({ error: "must be true or false" })) }),
     ]),
+    output: writtenResult,
     handler: async ([path, data, options], context) => {
       const bytes = dataBytes(call, data, bodyBytes);
       const place = await locateForWriting(scope, path, options?.createFolders ?? false, context.signal);
