@@ -500,10 +500,13 @@ describe("console and results", () => {
       expect(run.result?.error).toMatchObject({ code: reason, ...expected });
       expect(worker.killed).toBe(true);
     }
-    const { worker, run } = await begin();
-    worker.end({ status: "budget_exceeded", reason: "wall", limit: 1, used: 2 });
-    await ticks();
-    expect(outcome(run.result)).toBe("violation/unexpected_message");
+    // What only the parent measures.
+    for (const reason of ["wall", "record_size"] as const) {
+      const { worker, run } = await begin();
+      worker.end({ status: "budget_exceeded", reason, limit: 1, used: 2 });
+      await ticks();
+      expect(outcome(run.result)).toBe("violation/unexpected_message");
+    }
   });
 
   it("returns the value, the warnings and the use of the activation", async () => {

@@ -52,8 +52,9 @@ export function finishedVerdict(
     case "result_size":
       return exceeded(reason, `the result has ${used} bytes or more; its limit is ${limit}`, limit, used);
     case "wall":
-      // The wall clock is the parent's alone.
-      throw new Violation("unexpected_message", "a worker reported the wall limit");
+    case "record_size":
+      // The wall clock and the journal are the parent's alone.
+      throw new Violation("unexpected_message", `a worker reported the limit ${reason}`);
   }
 }
 
