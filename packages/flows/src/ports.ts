@@ -203,8 +203,10 @@ export interface RunReport {
   };
   readonly logs: readonly { readonly level: ConsoleLevel; readonly time: string; readonly text: string }[];
   readonly calls: readonly CallReport[];
-  /** When suspended: what it waits for. */
+  /** When suspended: what it waits for. Timers of the script's own are not listed. */
   readonly pending: readonly PendingReport[];
+  /** When suspended: when it goes on by itself, for whichever of waits and timers is first; null when nothing of it has a time. */
+  readonly dueAt: number | null;
   readonly warnings: readonly WarningData[];
   readonly confinement: unknown;
 }

@@ -149,9 +149,26 @@ describe("what is pending", () => {
     ]);
     expect(report.pending[2]).toMatchObject({ callId: "call_x", title: "May I?", args: { amount: 3 } });
     expect(report.pending[0]).toMatchObject({ dueAt: 25 });
+    expect(report.dueAt).toBeNull();
     const over = { ...run, state: "finished", status: "cancelled", finishedAt: 60 } as const;
     expect(runReport({ run: over, calls, deliveries: [] }, [], 60).pending).toEqual([]);
   });
+});
+
+test("a suspended run says when it is due, also for a timer of the script, which is no call", () => {
+  const suspended = {
+    ...run,
+    state: "suspended",
+    status: "suspended",
+    reason: "waiting",
+    dueAt: 90,
+  } as const;
+  expect(runReport({ run: suspended, calls: [], deliveries: [] }, [], 60)).toMatchObject({
+    pending: [],
+    dueAt: 90,
+  });
+  const retried = { ...run, state: "pending", dueAt: 90 } as const;
+  expect(runReport({ run: retried, calls: [], deliveries: [] }, [], 60).dueAt).toBeNull();
 });
 
 describe("the whole", () => {

@@ -47,6 +47,7 @@ export function runReport(
     logs: logs.map(({ level, guestTimeMs, text }) => ({ level, time: isoTime(guestTimeMs), text })),
     calls: calls.map((call) => callReport(call, settled.get(call.position), run)),
     pending: pendingOf(run, calls, settled),
+    dueAt: run.status === "suspended" ? run.dueAt : null,
     warnings: parsed<readonly WarningData[]>(run.warningsJson),
     confinement: run.confinementJson === null ? null : parsed<unknown>(run.confinementJson),
   };

@@ -58,6 +58,7 @@ const ended: RunReport = {
   logs: [{ level: "log", time: "", text: evil }],
   calls,
   pending: [],
+  dueAt: null,
   warnings: [{ code: evil, message: evil }],
   confinement: { layers: [{ layer: evil, detail: evil }] },
 };

@@ -112,16 +112,16 @@ const busyMs = 1_000;
 const reachMs = 3_000;
 const longMs = 60_000;
 
-/** Whether what a suspended run waits for needs nobody and is near: a sleep, a timer of the script, a child. */
+/** Whether what a suspended run waits for needs nobody and is near: a sleep, a timer of the script; or is a child. */
 export function comesByItself(
-  { status, pending }: Pick<RunReport, "status" | "pending">,
+  { status, pending, dueAt }: Pick<RunReport, "status" | "pending" | "dueAt">,
   now: number,
 ): boolean {
   if (status !== "suspended") return false;
-  return pending.every(({ name, dueAt }) => {
-    if (name === "flow.wait") return true;
-    return name === "sleep" && dueAt !== null && dueAt - now <= longMs;
-  });
+  if (pending.some(({ name }) => name !== "sleep" && name !== "flow.wait")) return false;
+  if (dueAt !== null && dueAt - now <= longMs) return true;
+  // Children say themselves when they are done; what nothing is told about may be over already.
+  return pending.length === 0 ? dueAt === null : pending.every(({ name }) => name === "flow.wait");
 }
 
 function pause(ms: number, signal: AbortSignal): Promise<void> {

@@ -40,6 +40,7 @@ const ended: RunReport = {
   logs: [],
   calls: [],
   pending: [],
+  dueAt: null,
   warnings: [],
   confinement: null,
 };

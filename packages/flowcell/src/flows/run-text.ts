@@ -89,13 +89,14 @@ function nested(what: string, error: RunErrorData, depth: number): readonly stri
 
 /** How it stands, in a line; below it what it waits for and what to do. */
 export function summaryText(report: RunReport): string {
-  const { runId, state, status, usage, pending, calls, warnings, confinement } = report;
+  const { runId, state, status, usage, pending, dueAt, calls, warnings, confinement } = report;
   const cost = `${msText(usage.wallMs)}, ${msText(usage.cpuMs)} CPU, ${plural(usage.hostCalls, "host call")}`;
   const held = layersOf(confinement);
   const lines = [
     ...warnings.map(({ code, message }) => `warning (${printable(code)}): ${indented(message, inMessage)}`),
     `${status ?? state}: ${runId} in ${cost}${held}`,
     ...pending.flatMap((one) => pendingLines(one)),
+    ...(pending.length > 0 || dueAt === null ? [] : [`  a timer of the script, until ${timeText(dueAt)}`]),
     ...unknownLines(runId, calls),
   ];
   return `${lines.join("\n")}\n`;
