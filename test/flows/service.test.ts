@@ -135,12 +135,42 @@ describe("versions", () => {
     const { hash } = await service.install({ folder: lab.folder(adder), by: "author" });
     await expect(service.start({ flow: "adder", input: { a: 1 }, by: "me" })).rejects.toMatchObject({
       code: "denied",
-      message: expect.stringContaining(`flowcell approve adder ${hash}`),
+      message: expect.stringContaining(`flowcell approve adder --hash ${hash}`),
     });
+    await expect(service.revoke({ flow: "adder", hash, by: "operator", reason: null })).rejects.toMatchObject(
+      {
+        message: expect.stringContaining(`flowcell reject adder --hash ${hash}`),
+      },
+    );
     await service.reject({ flow: "adder", hash, by: "operator", reason: "no" });
     await expect(service.start({ flow: "adder", input: { a: 1 }, by: "me" })).rejects.toMatchObject({
       code: "denied",
     });
+  });
+
+  test("an approval is taken back by the command that a refused rejection names", async () => {
+    const service = await lab.service();
+    const hash = await lab.approved(service, adder);
+    await expect(service.reject({ flow: "adder", hash, by: "op", reason: null })).rejects.toMatchObject({
+      message: expect.stringContaining(`flowcell revoke adder --hash ${hash}`),
+    });
+  });
+
+  test("an approval is taken back also when nothing drives runs: its runs end, and stay ended", async () => {
+    const first = await lab.service();
+    const hash = await lab.approved(first, asks);
+    const { runId } = await first.start({ flow: "asks", by: "me" });
+    await suspended(first, runId);
+    const waiting = await first.start({ flow: "asks", by: "me" });
+    await lab.stop(first);
+    const command = await lab.service({ drives: "nothing" });
+    await command.revoke({ flow: "asks", hash, by: "operator", reason: "found a bug" });
+    for (const one of [runId, waiting.runId])
+      expect(await command.run(one)).toMatchObject({ status: "cancelled", error: { code: "revoked" } });
+    await lab.stop(command);
+    const second = await lab.service();
+    expect((await second.runs({})).map(({ status }) => status)).toEqual(["cancelled", "cancelled"]);
+    await expect(second.start({ flow: "asks", by: "me" })).rejects.toMatchObject({ code: "denied" });
   });
 
   test("a superseded version's run finishes on it", async () => {

@@ -159,7 +159,7 @@ export class Catalog {
     const newest = this.head(flow, undefined);
     throw new OperationError(
       "denied",
-      `flow ${flow} has no approved version; review it with: flowcell show ${flow}, then: flowcell approve ${flow} ${newest.hash}`,
+      `flow ${flow} has no approved version; review it with: flowcell show ${flow}, then: flowcell approve ${flow} --hash ${newest.hash}`,
     );
   }
 

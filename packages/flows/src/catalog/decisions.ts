@@ -94,7 +94,7 @@ export async function reject(
   if (head.state !== "installed") {
     throw new OperationError(
       "conflict",
-      `flow ${flow}: version ${head.number} is ${head.state}, only one that waits for approval can be rejected; take an approval back with: flowcell revoke ${flow} ${head.hash}`,
+      `flow ${flow}: version ${head.number} is ${head.state}, only one that waits for approval can be rejected; take an approval back with: flowcell revoke ${flow} --hash ${head.hash}`,
     );
   }
   const at = catalog.now();
@@ -115,7 +115,7 @@ export async function revoke(
   if (head.state !== "approved" && head.state !== "superseded") {
     throw new OperationError(
       "conflict",
-      `flow ${flow}: version ${head.number} is ${head.state}, it has no approval to take back; refuse it with: flowcell reject ${flow} ${head.hash}`,
+      `flow ${flow}: version ${head.number} is ${head.state}, it has no approval to take back; refuse it with: flowcell reject ${flow} --hash ${head.hash}`,
     );
   }
   const at = catalog.now();
