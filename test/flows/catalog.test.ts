@@ -1,6 +1,6 @@
 // Installing, reviewing and deciding over real workers and a real store file: what a version is, what a reviewer sees, and
 // that no byte changes under an approval.
-import { cpSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { defineHostFunction } from "@flowcell/host";
 import { openSqliteStore, type Store } from "@flowcell/journal";
@@ -352,6 +352,32 @@ describe("a version", () => {
     await lab.stop(without);
     const again = await lab.service({ mounts });
     expect(await finished(again, runId)).toMatchObject({ ok: true, value: "content" });
+  });
+
+  test("has the folder that is mounted now, also when it was replaced while the service ran", async () => {
+    const mount = join(lab.root, "replaced");
+    const put = (content: string): void => {
+      mkdirSync(mount);
+      writeFileSync(join(mount, "a.txt"), content);
+    };
+    put("old");
+    const service = await lab.service({ mounts: new Map([["m", mount]]) });
+    await lab.approved(service, {
+      manifest: { id: "reads", grants: { fs: [{ mount: "m", access: "read" }] }, concurrency: { limit: 5 } },
+      script: `export default async (input, host) => {
+        const before = await host.fs.read("/m/a.txt");
+        if (input === "wait") await host.signal.wait("go");
+        return [before, await host.fs.read("/m/a.txt")];
+      };`,
+    });
+    const waits = await service.start({ flow: "reads", input: "wait", by: "me" });
+    await suspended(service, waits.runId);
+    renameSync(mount, `${mount}.old`);
+    put("new");
+    const next = await service.start({ flow: "reads", by: "me" });
+    expect((await finished(service, next.runId)).value).toEqual(["new", "new"]);
+    await service.signal({ runId: waits.runId, name: "go", by: "me" });
+    expect((await finished(service, waits.runId)).value).toEqual(["old", "new"]);
   });
 
   test("does not run when what is stored is not what was approved", async () => {

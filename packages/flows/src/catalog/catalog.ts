@@ -41,6 +41,8 @@ export class Catalog {
   readonly #turns = new Map<string, Promise<void>>();
   readonly #plans = new Map<string, VersionPlan>();
   readonly #runnables = new Map<string, Promise<OpenRunnable>>();
+  /** Opened before a mount was replaced: closed when no run has the version. */
+  readonly #replaced = new Map<string, readonly OpenRunnable[]>();
   /** Every runnable has a list of names of its own. */
   readonly #byNames = new WeakMap<readonly string[], VersionPlan>();
 
@@ -163,11 +165,22 @@ export class Catalog {
     );
   }
 
-  /** Rejects when a mount cannot be opened or the manifest asks for more than there is now. */
+  /**
+   * Rejects when a mount cannot be opened or the manifest asks for more than there is now. Opened anew when a mount was
+   * replaced: the next activation has the folder that is there now.
+   */
   async runnable(flow: string, hash: string): Promise<OpenRunnable> {
     const key = `${flow} ${hash}`;
-    const known = this.#runnables.get(key);
-    if (known !== undefined) return await known;
+    for (;;) {
+      const known = this.#runnables.get(key);
+      if (known === undefined) break;
+      const opened = await known;
+      if (!opened.isReplaced()) return opened;
+      if (this.#runnables.get(key) !== known) continue;
+      this.#runnables.delete(key);
+      // Calls may be under way on it.
+      this.#replaced.set(key, [...(this.#replaced.get(key) ?? []), opened]);
+    }
     const opening = this.#open(flow, hash);
     this.#runnables.set(key, opening);
     try {
@@ -193,8 +206,10 @@ export class Catalog {
 
   /** No unfinished run has the version any more: one that takes no new runs lets go of its mounts. */
   release(flow: string, hash: string): void {
-    if (this.#flows.get(flow)?.versions.get(hash)?.state === "approved") return;
     const key = `${flow} ${hash}`;
+    for (const { close } of this.#replaced.get(key) ?? []) close();
+    this.#replaced.delete(key);
+    if (this.#flows.get(flow)?.versions.get(hash)?.state === "approved") return;
     this.#plans.delete(key);
     const opening = this.#runnables.get(key);
     this.#runnables.delete(key);
@@ -205,6 +220,8 @@ export class Catalog {
     const open = [...this.#runnables.values()];
     this.#runnables.clear();
     for (const opening of open) await opening.then(({ close }) => close(), ignore);
+    for (const replaced of this.#replaced.values()) for (const { close } of replaced) close();
+    this.#replaced.clear();
   }
 
   // ------------------------------------------------------------------------------------------------------------- the gate

@@ -39,6 +39,8 @@ export interface GrantedFunctions {
   readonly functions: readonly HostFunction[];
   /** Sorted and frozen. */
   readonly names: readonly string[];
+  /** Whether a mount leads elsewhere now than it did when it was opened. */
+  isReplaced(): boolean;
   close(): void;
 }
 
@@ -75,6 +77,7 @@ export function grantedFunctions(
   return {
     functions: Object.freeze(functions),
     names: Object.freeze(names),
+    isReplaced: () => files?.isReplaced() ?? false,
     close: () => files?.close(),
   };
 }

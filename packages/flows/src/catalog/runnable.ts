@@ -17,6 +17,8 @@ import type { VersionPlan } from "./version-plan.js";
 
 export interface OpenRunnable {
   readonly runnable: Runnable;
+  /** Whether what its functions hold is not what the operator's configuration leads to any more. */
+  isReplaced(): boolean;
   /** Lets go of what its functions hold. */
   close(): void;
 }
@@ -33,7 +35,7 @@ export function openRunnable(
       "what is stored of this version is not what was approved: the store was changed or is damaged";
     throw new OperationError("denied", `flow ${flow}: ${what}; install and approve it again`);
   }
-  const { functions, names, close } = grantedFunctions(manifest, limits, sources, ports);
+  const { functions, names, isReplaced, close } = grantedFunctions(manifest, limits, sources, ports);
   const { bundle, bundleMap } = version;
   const files = version.sources;
   const runnable: Runnable = Object.freeze({
@@ -47,5 +49,5 @@ export function openRunnable(
     kvMaxBytes: manifest.grants.kv?.maxBytes ?? 0,
     mapError: errorMapper(() => restoreScriptMap(bundleMap, bundle, files)),
   });
-  return { runnable, close };
+  return { runnable, isReplaced, close };
 }

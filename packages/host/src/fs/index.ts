@@ -35,6 +35,8 @@ export interface FsFunctionsOptions {
 
 export interface FsFunctions {
   readonly functions: readonly HostFunction[];
+  /** Whether the operator put another folder where a mount was opened, or none: such functions only fail. */
+  isReplaced(): boolean;
   /** Lets go of the mounts. Calls that are under way end; new ones are `cancelled`. */
   close(): void;
 }
@@ -65,6 +67,7 @@ export function createFsFunctions(options: FsFunctionsOptions): FsFunctions {
       appendRow(scope, bodyBytes),
       deleteRow(scope),
     ],
+    isReplaced: () => scope.isReplaced(),
     close: () => scope.close(),
   };
 }

@@ -88,6 +88,11 @@ function mountFacts(calls: FileCalls, name: string, root: Descriptor, folder: st
   }
 }
 
+/** Whether the path that was mapped leads to another folder than was opened, or to none. */
+export function isReplaced(calls: FileCalls, { folder, facts }: Mount): boolean {
+  return currentIdentity(calls, folder) !== facts.identity;
+}
+
 /** The path that was mapped must still lead to the folder that was opened: the operator may have put another one there. */
 export function assertNotReplaced(calls: FileCalls, mount: Mount, subject: Subject): void {
   const now = currentIdentity(calls, mount.folder);

@@ -10,7 +10,7 @@
 import { type FsRule, rulesAt, strongestAccess } from "@flowcell/manifest";
 import type { Descriptor, FileCalls, FileFacts } from "@flowcell/native";
 import { Guards } from "./guards.js";
-import { assertNotReplaced, FsMountError, type Mount } from "./mounts.js";
+import { assertNotReplaced, FsMountError, isReplaced, type Mount } from "./mounts.js";
 import { grantText, problem, type Subject, systemProblem } from "./problems.js";
 import { parseScriptPath, type ScriptPath, scriptText } from "./script-path.js";
 import { deniedBy, guardsAbove, type Handle, refuseGuarded, walk } from "./walk.js";
@@ -122,6 +122,11 @@ export class FsScope {
   /** Whether rules let a folder be made at these names; for folders between a granted one and a file. */
   mayWrite(mount: string, names: readonly string[]): boolean {
     return this.#access(mount, names).write;
+  }
+
+  /** Whether a mount leads elsewhere now than it did when it was opened. */
+  isReplaced(): boolean {
+    return [...this.#mounts.values()].some((mount) => isReplaced(this.calls, mount));
   }
 
   close(): void {
