@@ -54,6 +54,25 @@ async function serveAll(waiting: WaitingRoom<TestWaiter>): Promise<string[]> {
 }
 
 describe("WaitingRoom", () => {
+  it("serves flows that come again, in the turn in which they were served and later, few or many", async () => {
+    const { waiting } = room();
+    const flows = Array.from({ length: 100 }, (_, index) => `flow-${index}`);
+    for (const round of ["1", "2", "3"]) {
+      for (const flow of flows) waiting.enter(new TestWaiter(flow, `${flow} ${round}`));
+      if (round !== "2") expect(await serveAll(waiting)).toEqual(flows.map((flow) => `${flow} ${round}`));
+      else {
+        await ticks();
+        for (const waiter of [...waiting.heads()]) {
+          waiting.served(waiter);
+          waiting.enter(new TestWaiter(waiter.flow, `${waiter.flow} again`));
+        }
+        expect(flows.map((flow) => waiting.sizeOf(flow))).toEqual(flows.map(() => 1));
+        expect((await serveAll(waiting)).sort()).toEqual(flows.map((flow) => `${flow} again`).sort());
+      }
+      expect(flows.map((flow) => waiting.sizeOf(flow))).toEqual(flows.map(() => 0));
+    }
+  });
+
   it("serves the waiters of one flow in the order in which they came", async () => {
     const { waiting } = room();
     for (const name of ["1", "2", "3", "4"]) waiting.enter(new TestWaiter("a", name));
