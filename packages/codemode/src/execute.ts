@@ -6,10 +6,10 @@
  * the first one.
  */
 
-import { createHash, randomBytes } from "node:crypto";
+import { createHash } from "node:crypto";
 import { assembleResult, bundleFailed, logLine, notStarted } from "@flowcell/bundle";
 import { dispatch, type Registry } from "@flowcell/host";
-import type { ActivationRequest, ConfinedPool } from "@flowcell/pool";
+import { type ActivationRequest, type ConfinedPool, freshBytes } from "@flowcell/pool";
 import { type EncodedValue, encodeValue, type Limits, limitCeilings, parseLimits } from "@flowcell/protocol";
 import { KeyedResults, otherScript } from "./keyed-results.js";
 import type { Normalizer, NormalResult, NormalScript } from "./normalize.js";
@@ -104,7 +104,7 @@ export class DirectRuns {
       names: registry.names,
       limits,
       clock: { epochMs: Date.now(), mode: "real" },
-      seed: randomBytes(32),
+      seed: freshBytes(32),
       isolation,
       callKeyPrefix: callKeyPrefix ?? runId,
       onHostCall: (call) => dispatch(registry, call, dispatching),
@@ -144,5 +144,5 @@ export function refuse(code: "request" | "limits", message: string): ExecuteResu
 }
 
 export function newFlow(): string {
-  return `codemode:${randomBytes(16).toString("hex")}`;
+  return `codemode:${freshBytes(16).toString("hex")}`;
 }

@@ -6,7 +6,7 @@
  * mistakes in `createRuntime`'s own options throw.
  */
 
-import { createHash, randomBytes } from "node:crypto";
+import { createHash } from "node:crypto";
 import { bundleFile, bundleSource, type Script } from "@flowcell/bundle";
 import {
   builtIns,
@@ -23,6 +23,7 @@ import {
   ConfinedPool,
   type ConfinedPoolParts,
   createConfined,
+  freshBytes,
   type PoolHealth,
   type PoolOptions,
   resolveConfinement,
@@ -171,7 +172,7 @@ export class PooledRuntime implements Runtime {
       names: registry.names,
       limits,
       clock: { epochMs: options.startMs ?? Date.now(), mode: clock },
-      seed: options.seed ?? randomBytes(32),
+      seed: options.seed ?? freshBytes(32),
       callKeyPrefix: runId,
       onHostCall: (call) => dispatch(registry, call, { limits, clock }),
       ...(onLog === undefined ? {} : { onConsole: (line) => onLog(logLine(line)) }),
@@ -270,5 +271,5 @@ function flowKey(owner: string | undefined, script: Script): string {
 
 /** Unguessable: idempotency keys begin with it. */
 function newRunId(): string {
-  return `run_${randomBytes(16).toString("base64url")}`;
+  return `run_${freshBytes(16).toString("base64url")}`;
 }

@@ -18,6 +18,7 @@ export {
 export type { FlowDeaths } from "./counters.js";
 export { Pool } from "./pool.js";
 export type { PoolEvent, PoolHealth, PoolOptions } from "./pool-options.js";
+export { freshBytes } from "./random.js";
 export { type CreatePoolOptions, createPool } from "./system-pool.js";
 export type {
   ActivationDriver,
