@@ -23,7 +23,7 @@ import { compareCompute } from "./compute.mjs";
 import { journaledCalls, journaledThroughput, resumeAfter } from "./flows.mjs";
 import { machine } from "./machine.mjs";
 import { comparePeers } from "./peers.mjs";
-import { median, percentile, samples, timed } from "./statistics.mjs";
+import { median, percentile, samples, timed, warmUp } from "./statistics.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const options = new Set(process.argv.slice(2));
@@ -77,7 +77,7 @@ function importToFirstResult() {
 async function warmActivation() {
   const pool = await warmPool(1);
   const wanted = request("warm", trivial);
-  await samples(count(500), () => run(pool, wanted));
+  await warmUp(() => run(pool, wanted));
   const times = await samples(count(5000), () => run(pool, wanted));
   await pool.close();
   return { p50: median(times), p99: percentile(times, 99) };
@@ -91,7 +91,7 @@ async function awaitedHostCall() {
     "warm",
     scriptOf(`for (let i = 0; i < ${calls}; i++) await host.echo(i); return 1`),
   );
-  await samples(20, () => run(pool, calling));
+  await warmUp(() => run(pool, calling));
   const base = median(await samples(count(200), () => run(pool, empty)));
   const times = await samples(count(100), () => run(pool, calling));
   await pool.close();
@@ -140,9 +140,10 @@ async function manyWorkers() {
   return { workers: live, ms };
 }
 
-async function throughput(concurrency, total, wanted, poolOptions) {
+async function throughput(concurrency, total, wanted, poolOptions, warmUpMs = 0) {
   const pool = makePool({ activationsMax: 1_000_000, queueMax: 10_000, ...poolOptions });
   await Promise.all(Array.from({ length: concurrency * 4 }, (_, i) => run(pool, wanted(i))));
+  await warmUp((i) => run(pool, wanted(i)), concurrency, warmUpMs);
   let next = 0;
   const ms = await timed(() =>
     Promise.all(
@@ -159,7 +160,7 @@ async function throughput(concurrency, total, wanted, poolOptions) {
 }
 
 const warmThroughput = () =>
-  throughput(4, count(20_000), (i) => request(`flow-${i % 2}`, trivial), { workersMax: 2, spares: 0 });
+  throughput(4, count(20_000), (i) => request(`flow-${i % 2}`, trivial), { workersMax: 2, spares: 0 }, 2000);
 const singleUseThroughput = () =>
   throughput(4, count(1500), () => request("single", trivial, { isolation: "process" }), {
     workersMax: 8,

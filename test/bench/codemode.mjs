@@ -3,7 +3,7 @@
 // of its own.
 import { pathToFileURL } from "node:url";
 import { createCodemode } from "@flowcell/codemode";
-import { median, percentile, samples, timed } from "./statistics.mjs";
+import { median, percentile, samples, timed, warmUp } from "./statistics.mjs";
 
 const tools = { echo: async (value) => value };
 
@@ -18,10 +18,10 @@ const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 async function warm(isolation, count, restMs) {
   const codemode = await createCodemode({ tools, isolation });
-  for (let i = 0; i < 20; i += 1) {
+  await warmUp(async () => {
     await completed(codemode, "return 1+1");
     if (restMs > 0) await pause(restMs);
-  }
+  });
   const times = [];
   for (let i = 0; i < count; i += 1) {
     times.push(await timed(() => completed(codemode, "return 1+1")));
@@ -36,7 +36,7 @@ export const warmReset = (count) => warm("reset", count, 0);
 
 async function calls(code, count) {
   const codemode = await createCodemode({ tools, isolation: "reset" });
-  for (let i = 0; i < 5; i += 1) await completed(codemode, code);
+  await warmUp(() => completed(codemode, code));
   const times = await samples(count, () => completed(codemode, code));
   await codemode.close();
   return { p50: median(times), p99: percentile(times, 99) };
@@ -61,16 +61,15 @@ export async function atOnce() {
 
 async function throughput(isolation, total) {
   const codemode = await createCodemode({ tools, isolation });
+  await warmUp(() => completed(codemode, "return 1+1"), 4);
   let next = 0;
-  const loop = async (most) => {
-    while (next < most) {
+  const loop = async () => {
+    while (next < total) {
       next += 1;
       await completed(codemode, "return 1+1");
     }
   };
-  await Promise.all(Array.from({ length: 4 }, () => loop(50)));
-  next = 0;
-  const ms = await timed(() => Promise.all(Array.from({ length: 4 }, () => loop(total))));
+  const ms = await timed(() => Promise.all(Array.from({ length: 4 }, loop)));
   await codemode.close();
   return { perSecond: (total * 1000) / ms };
 }

@@ -25,3 +25,20 @@ export async function samples(count, work) {
   for (let i = 0; i < count; i += 1) out.push(await timed(() => work(i)));
   return out;
 }
+
+/**
+ * Runs `work` over and over, `concurrency` at a time, until the parent's own code is compiled: what is promised of warm
+ * activations is promised of a parent that has been at it for a moment, and with `--quick` most samples would be of Node
+ * compiling.
+ */
+export async function warmUp(work, concurrency = 1, ms = 2000) {
+  const end = performance.now() + ms;
+  let next = 0;
+  const loop = async () => {
+    while (performance.now() < end) {
+      next += 1;
+      await work(next);
+    }
+  };
+  await Promise.all(Array.from({ length: concurrency }, loop));
+}
