@@ -199,7 +199,7 @@ describe("the end of a process", () => {
   it("measures a spinning process as running and an idle one as not", async () => {
     const spinning = launchFixture("spin");
     const idle = launchFixture("idle");
-    for (let i = 0; i < 2000 && spinning.cpuUs() <= 60_000; i++) await delay(10);
+    for (let i = 0; i < 2000 && (spinning.cpuUs() ?? 0) <= 60_000; i++) await delay(10);
     expect(spinning.cpuUs()).toBeGreaterThan(60_000);
     expect(idle.cpuUs()).toBeLessThan(30_000);
     for (const worker of [spinning, idle]) {
