@@ -110,7 +110,7 @@ export const greedy: readonly GuestCase[] = [
   {
     name: "strings beyond the heap",
     body: "const c=[];for(let i=0;i<400;i++)c.push('x'.repeat(1024*1024)+i);return c.length",
-    limits: small,
+    limits: { ...small, cpuMs: 3000 },
     expect: memory,
   },
   {
@@ -140,13 +140,13 @@ export const greedy: readonly GuestCase[] = [
   {
     name: "memory that is caught goes on under the same cap",
     body: "try{new Array(1e8).fill(0);return 'filled'}catch(e){return 'caught'}",
-    limits: small,
+    limits: { ...small, cpuMs: 3000 },
     expect: [completed("caught"), ...memory],
   },
   {
     name: "a caught lack of memory does not name a later error",
     body: "try{new Array(1e8).fill(0)}catch(e){}; console.log('on'); null.foo",
-    limits: small,
+    limits: { ...small, cpuMs: 3000 },
     expect: [scriptError("TypeError")],
   },
   {
@@ -195,7 +195,7 @@ export const greedy: readonly GuestCase[] = [
   {
     name: "a parser nested too deep",
     body: "return eval('('.repeat(50000)+'1'+')'.repeat(50000))",
-    limits: small,
+    limits: { ...small, cpuMs: 3000 },
     expect: [exceeded("stack"), scriptError("SyntaxError"), scriptError("RangeError"), completed(1)],
   },
   {
@@ -456,7 +456,7 @@ export const greedy: readonly GuestCase[] = [
   {
     name: "an argument list of ten millions",
     body: "return Math.max(...new Uint8Array(1e7))",
-    limits: small,
+    limits: { ...small, cpuMs: 3000 },
     expect: [...memory, exceeded("stack"), scriptError("RangeError"), completed(0)],
   },
   {

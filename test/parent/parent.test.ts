@@ -24,8 +24,10 @@ const patienceMs = 20_000;
 const header = `
 import { createRuntime, defineHostFunction } from "./flowcell.mjs";
 const anything = { "~standard": { version: 1, vendor: "tests", validate: (value) => ({ value }) } };
+let tellCalled;
+const called = new Promise((resolve) => { tellCalled = resolve; });
 const never = defineHostFunction({ name: "never", doc: "Never answers.", effect: "read", grant: null, input: anything,
-  handler: () => { console.log("called"); return new Promise(() => {}); } });
+  handler: () => { console.log("called"); tellCalled(); return new Promise(() => {}); } });
 const runtime = createRuntime({ hostFunctions: [never], spares: 1, workersMax: 3, limits: { cpuMs: 60_000, wallMs: 600_000, outputBytes: 16 * 1024 * 1024 } });
 const run = (body) => runtime.run({ label: "s.js", source: "export default async (input, host) => {" + body + "\\n}" });
 const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -195,12 +197,12 @@ describe.each(testUsers)("as $name", (user) => {
     ["never used its runtime", "", 0],
     [
       "calls process.exit while scripts run",
-      'void run("for(;;);"); void run("await host.never()"); await wait(100); process.exit(7);',
+      'void run("for(;;);"); void run("await host.never()"); await called; await wait(100); process.exit(7);',
       7,
     ],
     [
       "throws while scripts run",
-      'void run("for(;;);"); await wait(100); setTimeout(() => { throw new Error("bug"); }, 1);',
+      'void run("for(;;);"); void run("await host.never()"); await called; await wait(100); setTimeout(() => { throw new Error("bug"); }, 1);',
       1,
     ],
   ])("a parent that %s ends by itself and leaves no worker", async (_, script, code) => {
@@ -238,7 +240,7 @@ await run("return 1"); await runtime.close();
 const before = count();
 for (let round = 0; round < 3; round++) {
   const other = createRuntime({ hostFunctions: [never], spares: 2 });
-  const go = (body) => other.run({ label: "s.js", source: "export default async (input, host) => {" + body + "\\n}", limits: { cpuMs: 200, wallMs: 500 } });
+  const go = (body) => other.run({ label: "s.js", source: "export default async (input, host) => {" + body + "\\n}", limits: { cpuMs: 500, wallMs: 2000 } });
   const open = [go("return 1"), go("for(;;);"), go("await host.never()"), go("throw 1"), go("setTimeout(() => {}, 1e6); await host.never()")];
   await open[0];
   if (round > 0) await Promise.all(open);
@@ -275,7 +277,7 @@ console.log(JSON.stringify([before, count()]));`,
       `${header}
 const out = [];
 for (const body of ["return [1, new Map([[1, 2]])]", "throw new TypeError('t')", "for(;;);", "return await host.sleep(1)", "const a=[];for(;;)a.push('x'.repeat(1e5)+a.length)"]) {
-  const r = await runtime.run({ label: "s.js", source: "export default async (input, host) => {" + body + "\\n}", limits: { cpuMs: 200 } });
+  const r = await runtime.run({ label: "s.js", source: "export default async (input, host) => {" + body + "\\n}", limits: { cpuMs: body.startsWith("for") ? 200 : 10_000 } });
   out.push([r.status, r.ok ? "" : r.error.code, r.confinement?.layers.map((one) => one.layer) ?? []]);
 }
 await runtime.close();

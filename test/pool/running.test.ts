@@ -96,10 +96,10 @@ describe("honest activations", () => {
   });
 
   it("are not charged for a cold start", async () => {
-    const pool = makePool({ spares: 0 }, "late-300");
-    const result = await pool.activate(request("return 1", { limits: { ...liarBudgets, wallMs: 100 } }));
+    const pool = makePool({ spares: 0 }, "late-1500");
+    const result = await pool.activate(request("return 1", { limits: { ...liarBudgets, wallMs: 1000 } }));
     expect(resultValue(result)).toBe(1);
-    expect(result.usage.queuedMs).toBeGreaterThan(250);
+    expect(result.usage.queuedMs).toBeGreaterThan(1000);
   });
 });
 
@@ -170,7 +170,8 @@ describe("misconduct", () => {
     const end = '{"status":"completed","warnings":[],"hostCalls":0}\\n1';
     const result = await pool.activate(request(`ends 6 0 ${end}\nends 6 0 ${end}\npause`));
     expect(resultValue(result)).toBe(1);
-    await delay(50);
+    for (let i = 0; i < 1000 && pool.health().violations["unexpected_message"] === undefined; i++)
+      await delay(20);
     expect(pool.health().violations).toEqual({ unexpected_message: 1 });
     const next = await pool.activate(request("return 2"));
     expect(resultValue(next)).toBe(2);
@@ -208,11 +209,11 @@ describe("misconduct", () => {
 });
 
 describe("limits", () => {
-  const hasty = { ...liarBudgets, wallMs: 400, cpuMs: 200 };
+  const hasty = { ...liarBudgets, wallMs: 2000, cpuMs: 200 };
 
   it("end a worker that computes without end by its CPU clock", async () => {
     const pool = makePool();
-    const result = await pool.activate(request("spin", { limits: { ...hasty, wallMs: 5000 } }));
+    const result = await pool.activate(request("spin", { limits: { ...hasty, wallMs: 30_000 } }));
     expect(outcome(result)).toBe("budget_exceeded/cpu");
     expect(result.error).toMatchObject({ code: "cpu", limit: 200 });
     expect(result.usage.cpuMs).toBeGreaterThanOrEqual(250);
@@ -221,7 +222,9 @@ describe("limits", () => {
 
   it("measure CPU time in the parent, whatever the worker reports", async () => {
     const pool = makePool();
-    const result = await pool.activate(request("spin 120\nreturn 1", { limits: { ...hasty, wallMs: 5000 } }));
+    const result = await pool.activate(
+      request("spin 120\nreturn 1", { limits: { ...hasty, wallMs: 30_000, cpuMs: 2000 } }),
+    );
     expect(outcome(result)).toBe("completed");
     expect(result.usage.cpuMs).toBeGreaterThanOrEqual(110);
   });
@@ -251,8 +254,8 @@ describe("limits", () => {
     const pool = makePool();
     const result = await pool.activate(request("calls 100000 slow", { limits: hasty, onHostCall: slow }));
     expect(outcome(result)).toBe("budget_exceeded/wall");
-    expect(result.usage.wallMs).toBeGreaterThanOrEqual(400);
-    expect(result.usage.wallMs).toBeLessThan(3000);
+    expect(result.usage.wallMs).toBeGreaterThanOrEqual(2000);
+    expect(result.usage.wallMs).toBeLessThan(20_000);
   });
 
   it("end a worker that stops reading, with what it did not take as evidence", async () => {
@@ -261,7 +264,7 @@ describe("limits", () => {
     const script = Array.from({ length: 8 }, (_, n) => `hostcall ${n} big []`).join("\n");
     const result = await pool.activate(request(`${script}\npause`, { limits: hasty, onHostCall: () => big }));
     expect(outcome(result)).toBe("budget_exceeded/wall");
-    expect(result.evidence.join()).toMatch(/not_reading: the worker had not taken \d{7} bytes/);
+    expect(result.evidence.join()).toMatch(/not_reading: the worker had not taken \d{6,} bytes/);
     await expectHealthy(pool);
   });
 
