@@ -25,6 +25,7 @@ export async function openCore(options: FlowServiceOptions, parts: ServiceParts)
   if (!drives) return core;
   await cancelRevoked(core, unfinished);
   await catchUp(core, unfinished);
+  if (core.drives === "all") await core.triggers.replan();
   core.pump();
   return core;
 }
@@ -65,6 +66,6 @@ async function catchUp(core: ServiceCore, unfinished: readonly RunRow[]): Promis
   const finished = await core.store.runs({ states: ["finished"], limit: catchUpRuns });
   const newest = Math.max(0, ...[...finished, ...unfinished].map(({ changedAt }) => changedAt));
   for (const run of finished) {
-    if (newest - run.changedAt <= catchUpMs) await retry(core.catalog, core.starter, run);
+    if (newest - run.changedAt <= catchUpMs) await retry(core.catalog, core.starter, run, "perhaps");
   }
 }

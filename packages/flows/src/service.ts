@@ -7,7 +7,7 @@
  * else that is thrown is the store's failure or a bug.
  */
 
-import type { QuarantineRow, RunHistory, RunQuery, RunRow, RunState } from "@flowcell/journal";
+import type { QuarantineRow, RunHeads, RunHistory, RunQuery, RunRow, RunState } from "@flowcell/journal";
 import { didYouMean, isStatus, statuses } from "@flowcell/protocol";
 import { approve, disable, enable, reject, revoke } from "./catalog/decisions.js";
 import { checkTools } from "./catalog/functions.js";
@@ -57,6 +57,7 @@ class StoredFlows implements FlowService {
   readonly #answers: Answers;
   readonly #reconciles: Reconciles;
   readonly #retention: RetentionJob;
+  #closing = false;
 
   constructor(core: ServiceCore) {
     this.#core = core;
@@ -190,9 +191,9 @@ class StoredFlows implements FlowService {
         const run = await existing(this.#core, runId);
         const ending = signal?.aborted === true || watchers.over;
         if (ending || isOver(run, through)) {
-          // What is told is what was judged: a suspended run may be awake again by the time its history is read.
-          const history = await this.history(runId);
-          if (ending || isOver(history.run, through)) return await this.#report(history);
+          // What is told is what was judged: a suspended run may be awake again by the time its calls are read.
+          const heads = await this.#heads(runId);
+          if (ending || isOver(heads.run, through)) return await this.#report(heads);
           continue;
         }
         await changed;
@@ -203,11 +204,18 @@ class StoredFlows implements FlowService {
   }
 
   async run(runId: string): Promise<RunReport> {
-    return await this.#report(await this.history(runId));
+    return await this.#report(await this.#heads(runId));
   }
 
-  async #report(history: RunHistory): Promise<RunReport> {
-    return runReport(history, await this.#core.store.logs(history.run.runId), this.#core.catalog.now());
+  async #report(heads: RunHeads): Promise<RunReport> {
+    return runReport(heads, await this.#core.store.logs(heads.run.runId), this.#core.catalog.now());
+  }
+
+  async #heads(runId: string): Promise<RunHeads> {
+    const heads = await this.#core.store.heads(runId);
+    if (heads !== null) return heads;
+    await existing(this.#core, runId);
+    throw new Error(`run ${runId} is there and has no calls to be read`);
   }
 
   async history(runId: string): Promise<RunHistory> {
@@ -279,7 +287,10 @@ class StoredFlows implements FlowService {
 
   async close(): Promise<void> {
     this.#retention.stop();
+    if (this.#closing) return;
+    this.#closing = true;
     await this.#core.close();
+    await this.#retention.once();
   }
 }
 

@@ -144,6 +144,11 @@ export class Catalog {
     return plan;
   }
 
+  /** Flows of which a version was wanted. */
+  used(): ReadonlySet<string> {
+    return new Set([...this.#plans.values()].map(({ flow }) => flow));
+  }
+
   /** The reason instead of a plan when the version cannot be read: one such flow must not stop the others. */
   async readable(flow: string, hash: string): Promise<VersionPlan | string> {
     try {

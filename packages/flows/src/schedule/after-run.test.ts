@@ -1,18 +1,15 @@
 // What may be tried again.
-import type { CallRow, Delivery } from "@flowcell/journal";
-import { encodeValue } from "@flowcell/protocol";
+import type { CallHead, DeliveryHead } from "@flowcell/journal";
 import { describe, expect, test } from "vitest";
 import { backoffMs, hasUnknownEffect, mayPass } from "./after-run.js";
 
-const nothing = encodeValue(undefined);
-
-function call(over: Partial<CallRow>): CallRow {
+function call(over: Partial<CallHead>): CallHead {
   return {
     position: 0,
     name: "tools.x",
     effect: "once",
     digest: "d",
-    args: nothing,
+    argsBytes: 2,
     idempotencyKey: "k",
     madeAt: 0,
     note: null,
@@ -26,10 +23,10 @@ function call(over: Partial<CallRow>): CallRow {
   };
 }
 
-function delivery(position: number, code: "outcome_unknown" | "upstream" | null): Delivery {
+function delivery(position: number, code: "outcome_unknown" | "upstream" | null): DeliveryHead {
   const outcome =
     code === null
-      ? ({ ok: true, value: nothing } as const)
+      ? ({ ok: true, bytes: 2 } as const)
       : ({ ok: false, error: { code, message: "", retryable: false } } as const);
   return { order: position, kind: "call", guestClockMs: 0, at: 0, position, outcome };
 }

@@ -8,7 +8,7 @@
  * call of effect `once` may have happened without anybody knowing: a second attempt could do it twice.
  */
 
-import type { RunHistory, RunRow } from "@flowcell/journal";
+import type { RunHeads, RunRow } from "@flowcell/journal";
 import { statusRow } from "@flowcell/protocol";
 import type { Catalog } from "../catalog/catalog.js";
 import { audit } from "../catalog/decisions.js";
@@ -20,6 +20,9 @@ import type { Starter } from "./starter.js";
 export const violationsMost = 3;
 const backoffMostMs = 3_600_000;
 const actor = "flowcell";
+const noRetry = "run.no_retry";
+/** It was told right after the end of the run, and only the latest runs are looked at again: few rows came since. */
+const auditLook = 1000;
 
 export function mayPass({ status, reason }: Pick<RunRow, "status" | "reason">): boolean {
   if (status === null || reason === "skipped") return false;
@@ -27,7 +30,7 @@ export function mayPass({ status, reason }: Pick<RunRow, "status" | "reason">): 
 }
 
 /** Whether something happened once, or may have, and nobody knows. */
-export function hasUnknownEffect({ calls, deliveries }: Pick<RunHistory, "calls" | "deliveries">): boolean {
+export function hasUnknownEffect({ calls, deliveries }: Pick<RunHeads, "calls" | "deliveries">): boolean {
   const outcomes = new Map(
     deliveries.flatMap((one) => (one.kind === "call" ? [[one.position, one.outcome] as const] : [])),
   );
@@ -44,8 +47,16 @@ export function backoffMs(base: number, attempt: number): number {
   return Math.min(backoffMostMs, base * 2 ** (attempt - 2));
 }
 
-/** The same run again gives the same next attempt. */
-export async function retry(catalog: Catalog, starter: Starter, run: RunRow): Promise<void> {
+/**
+ * The same run again gives the same next attempt. That there is none is told once: `told` says whether it may have been
+ * before, which the audit log knows.
+ */
+export async function retry(
+  catalog: Catalog,
+  starter: Starter,
+  run: RunRow,
+  told: "not yet" | "perhaps" = "not yet",
+): Promise<void> {
   if (!mayPass(run)) return;
   const entry = catalog.find(run.flow);
   if (entry === undefined || !entry.row.enabled) return;
@@ -55,12 +66,12 @@ export async function retry(catalog: Catalog, starter: Starter, run: RunRow): Pr
   const plan = await catalog.plan(run.flow, run.versionHash);
   const { attempts, backoffMs: base } = plan.manifest.retry;
   if (run.attempt >= attempts) return;
-  const history = await catalog.store.history(run.runId);
-  if (history === null) return;
+  const heads = await catalog.store.heads(run.runId);
+  if (heads === null) return;
   const now = catalog.now();
-  if (hasUnknownEffect(history)) {
+  if (hasUnknownEffect(heads)) {
     const detail = "not tried again: an effect may have happened that can happen only once";
-    await commit(catalog.store, [audit(now, actor, "run.no_retry", run.flow, detail, run.runId)]);
+    await tell(catalog, run, detail, told);
     return;
   }
   const attempt = run.attempt + 1;
@@ -75,8 +86,21 @@ export async function retry(catalog: Catalog, starter: Starter, run: RunRow): Pr
     });
   } catch (error) {
     if (!(error instanceof OperationError)) throw error;
-    await commit(catalog.store, [audit(now, actor, "run.no_retry", run.flow, error.message, run.runId)]);
+    await tell(catalog, run, error.message, told);
   }
+}
+
+async function tell(
+  { store, now }: Catalog,
+  { flow, runId }: RunRow,
+  detail: string,
+  told: "not yet" | "perhaps",
+): Promise<void> {
+  if (told === "perhaps") {
+    const rows = await store.audit(auditLook);
+    if (rows.some((row) => row.action === noRetry && row.runId === runId)) return;
+  }
+  await commit(store, [audit(now(), actor, noRetry, flow, detail, runId)]);
 }
 
 /** Counts violations in a row; a flow that goes on is disabled. Answers whether it was. */

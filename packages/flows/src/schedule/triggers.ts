@@ -3,7 +3,8 @@
  * each, so that a crash leaves either both or neither, and a second try finds the first one's keys.
  *
  * Kept true: a cron time gets at most one run (deduplication key `cron:<ISO time>`), and a time that gets none is told in the
- * audit log; a disabled flow gets none, of which the first is told; an event begins one run of each flow that is
+ * audit log; a disabled flow gets none, of which the first is told; the next time of a flow is the next one by the clock as it
+ * is, whatever the clock was when it was planned; an event begins one run of each flow that is
  * enabled and has an approved version with that trigger when the event is first emitted.
  */
 
@@ -42,6 +43,29 @@ export class Triggers {
       if (next === null || row.nextFireAt < next) next = row.nextFireAt;
     }
     return next;
+  }
+
+  /**
+   * Plans every time that is to come anew: the clock may have been wrong when it was planned. A time that was served then gets
+   * no second run, by its key.
+   */
+  async replan(): Promise<void> {
+    for (const { row } of this.#catalog.entries()) {
+      if (this.#firing.has(row.flow) || row.nextFireAt === null) continue;
+      await this.#catalog.alone(row.flow, () => this.#replan(row.flow));
+    }
+  }
+
+  async #replan(flow: string): Promise<void> {
+    const row = this.#catalog.find(flow)?.row;
+    const now = this.#catalog.now();
+    if (row === undefined || row.nextFireAt === null || row.approvedHash === null || isDue(row, now)) return;
+    const plan = await this.#catalog.readable(flow, row.approvedHash);
+    if (typeof plan === "string" || plan.manifest.trigger.kind !== "cron") return;
+    const next = nextTime(plan.manifest.trigger, now);
+    if (next === row.nextFireAt) return;
+    const detail = `${iso(row.nextFireAt)} was planned, ${next === null ? "no time" : iso(next)} is the next by the clock`;
+    await this.#advance(flow, next, [], [audit(now, actor, "cron.replan", flow, detail)]);
   }
 
   /** Serves every flow whose time has come. */
