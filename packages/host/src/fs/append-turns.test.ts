@@ -53,6 +53,19 @@ test("the turn of a call that is aborted ends, also one that was aborted before"
   expect(turns.take("f", "4", never), "nothing of them is left").toBe(true);
 });
 
+test("the turn of a call that is aborted while its handler writes ends with the handler", async () => {
+  const turns = new AppendTurns();
+  const controller = new AbortController();
+  turns.take("f", "1", controller.signal);
+  turns.take("f", "2", never);
+  await turns.wait("f", "1");
+  const second = turns.wait("f", "2");
+  controller.abort();
+  expect(await isSettled(second)).toBe(false);
+  turns.end("1");
+  expect(await isSettled(second)).toBe(true);
+});
+
 test("the second try of a call is alone with itself", () => {
   const turns = new AppendTurns();
   expect(turns.take("f", "1", never)).toBe(true);

@@ -3,7 +3,8 @@
  * it and the bytes that follow; that proof holds only if no other append came in between. So appends to one file are made
  * in the order in which their sizes were noted, and one that was noted while another was open says so.
  *
- * Kept true: a turn ends with its handler or with the abortion of its call; nobody waits longer than `waitMs` for others.
+ * Kept true: a turn ends with its handler, which may write on after its call was aborted; one whose handler has not begun
+ * ends with the abortion of its call; nobody waits longer than `waitMs` for others.
  */
 
 /** Longer than any append takes on a disk that works. */
@@ -13,6 +14,8 @@ interface Turn {
   readonly key: string;
   readonly ended: Promise<void>;
   readonly end: () => void;
+  /** Its handler has begun, and ends it. */
+  begun: boolean;
 }
 
 export class AppendTurns {
@@ -27,23 +30,30 @@ export class AppendTurns {
     const ended = new Promise<void>((resolve) => {
       settle = resolve;
     });
+    const onAbort = (): void => {
+      if (!turn.begun) end();
+    };
     const end = (): void => {
-      signal.removeEventListener("abort", end);
+      signal.removeEventListener("abort", onAbort);
       const at = turns.indexOf(turn);
       if (at >= 0) turns.splice(at, 1);
       if (turns.length === 0 && this.#open.get(file) === turns) this.#open.delete(file);
       settle();
     };
-    const turn: Turn = { key, ended, end };
+    const turn: Turn = { key, ended, end, begun: false };
     turns.push(turn);
-    signal.addEventListener("abort", end, { once: true });
+    signal.addEventListener("abort", onAbort, { once: true });
     if (signal.aborted) end();
     return isAlone;
   }
 
-  /** Waits until every turn before that of this call has ended; at once for a call that took none. */
+  /**
+   * The handler of a call begins: waits until every turn before that of this call has ended; at once for a call that took
+   * none. `end` follows.
+   */
   async wait(file: string, key: string): Promise<void> {
     const turns = this.#open.get(file) ?? [];
+    for (const turn of turns) if (turn.key === key) turn.begun = true;
     const mine = turns.findIndex((turn) => turn.key === key);
     const before = turns.slice(0, Math.max(mine, 0)).map(({ ended }) => ended);
     if (before.length === 0) return;
