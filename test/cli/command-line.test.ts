@@ -76,6 +76,20 @@ describe("streams", () => {
     ]);
   });
 
+  test("the input may come from standard input, through a pipe too, within the limit", async () => {
+    const path = script("length.js", "export default (text) => text.length");
+    const { execFileSync } = await import("node:child_process");
+    const run = (command: string): string =>
+      execFileSync("/bin/sh", ["-c", `${command} 2>&1 || true`], { cwd: root, encoding: "utf8" });
+    const flowcellRun = `"${process.execPath}" packages/flowcell/bin/flowcell.mjs run "${path}"`;
+    expect(run(`(printf ab; sleep 1; printf cde) | ${flowcellRun} --input @-`)).toMatch(/^5\n/);
+    expect(run(`printf abc | ${flowcellRun} --input @/dev/stdin`)).toMatch(/^3\n/);
+    expect(run(`yes | ${flowcellRun} --input @-`)).toMatch(
+      /^flowcell: --input standard input: has more than \d+ bytes; the limit is \d+/,
+    );
+    expect(run(`${flowcellRun} --input @- < /dev/null`)).toMatch(/^0\n/);
+  });
+
   test("a reader that goes away is no error", async () => {
     const path = script(
       "big.js",

@@ -21,13 +21,18 @@ export interface Service {
 export class FlowBench {
   readonly folder: string;
   readonly data: string;
+  /** What its commands put into the system's place for scratch folders: nobody else writes there. */
+  readonly temporary: string;
   readonly #services: Service[] = [];
   readonly #options: RunOptions;
 
   constructor(options: RunOptions = {}) {
     this.folder = mkdtempSync(join(tmpdir(), "flow-bench-"));
     this.data = join(this.folder, "data");
-    this.#options = { ...options, env: { ...process.env, ...options.env, FLOWCELL_DATA: this.data } };
+    this.temporary = join(this.folder, "temporary");
+    mkdirSync(this.temporary);
+    const own = { FLOWCELL_DATA: this.data, TMPDIR: this.temporary };
+    this.#options = { ...options, env: { ...process.env, ...options.env, ...own } };
   }
 
   /** Writes a flow's folder; `files` beside flow.json and flow.js. */

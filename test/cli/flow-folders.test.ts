@@ -2,7 +2,6 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { FlowBench, textAt } from "./flow-bench.js";
@@ -12,10 +11,6 @@ beforeAll(() => {
   bench = new FlowBench();
 });
 afterAll(() => bench.remove());
-
-function scratchFolders(): readonly string[] {
-  return readdirSync(tmpdir()).filter((name) => name.startsWith("flowcell-run-"));
-}
 
 describe("run of a folder", () => {
   test("needs no yes for log, sleep, kv and reading inside the folder, and leaves nothing behind", async () => {
@@ -111,7 +106,7 @@ describe("run of a folder", () => {
     expect(code).toBe(8);
     expect(json).toMatchObject({ status: "suspended", pending: [{ name: "approval.request" }] });
     expect(err).toContain("its store is thrown away");
-    expect(scratchFolders()).toEqual([]);
+    expect(readdirSync(bench.temporary)).toEqual([]);
   });
 
   test.each([

@@ -135,8 +135,10 @@ describe("a flow's way", () => {
   test("disabled it does not start, enabled it does, revoked it does not", async () => {
     expect((await bench.run("disable", "counter", "--reason", "holiday")).code).toBe(0);
     expect((await bench.run("list")).out).toContain("counter: disabled by");
-    const refused = await bench.run("start", "counter", "--no-wait");
-    expect(refused.err + refused.out).toMatch(/disabled|run_/);
+    const refused = await bench.json("start", "counter", "--no-wait");
+    expect(refused.code).toBe(3);
+    expect(refused.json).toMatchObject({ ok: false, error: { code: "denied" } });
+    expect(refused.err).toMatch(/counter.* is disabled .*holiday/);
     expect((await bench.run("enable", "counter")).code).toBe(0);
     expect((await bench.run("start", "counter")).code).toBe(0);
     expect((await bench.json("revoke", "counter")).json).toMatchObject({ ok: true, hash, state: "revoked" });

@@ -2,6 +2,10 @@
 import { spawn } from "node:child_process";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { vi } from "vitest";
+
+// A test here starts up to a dozen processes, on machines that have other things to do.
+vi.setConfig({ testTimeout: 240_000 });
 
 export const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 export const bin = join(root, "packages/flowcell/bin/flowcell.mjs");

@@ -38,11 +38,11 @@ const data: OptionRow = {
 };
 const input: OptionRow = {
   flags: "--input <JSON|@file>",
-  doc: "the input: JSON, @x.json (parsed) or @file (its text)",
+  doc: "the input: JSON, @x.json (parsed), @file (its text), @- (the text of standard input)",
 };
 const value: OptionRow = {
   flags: "--value <JSON|@file>",
-  doc: "the value: JSON, @x.json (parsed) or @file (its text)",
+  doc: "the value: JSON, @x.json (parsed), @file (its text), @- (the text of standard input)",
 };
 const reason: OptionRow = { flags: "--reason <TEXT>", doc: "why; kept with the decision" };
 const hash: OptionRow = {

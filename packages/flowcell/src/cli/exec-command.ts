@@ -5,7 +5,6 @@
  * Loaded only when it is asked for; a bundle of its own, since it loads modules by `import`.
  */
 
-import { readFileSync } from "node:fs";
 import { basename, isAbsolute, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { printable } from "@flowcell/bundle";
@@ -17,9 +16,10 @@ import {
   type ExecuteResult,
   type ToolsGiven,
 } from "@flowcell/codemode";
-import { exitCodes, type Limits, outcomeTable } from "@flowcell/protocol";
+import { exitCodes, type Limits, limitCeilings, outcomeTable } from "@flowcell/protocol";
 import { askedLimits, cancelOnSignals, report } from "./execution.js";
 import { indented, logText, remarkText, valueText } from "./human.js";
+import { FileProblem, readBounded, readStandardInput } from "./read-file.js";
 import type { Streams, Typed } from "./typed.js";
 import { UsageError } from "./usage.js";
 import { usageJson } from "./usage-json.js";
@@ -40,7 +40,7 @@ async function execute(typed: Typed, streams: Streams): Promise<number> {
   const path = typed.optional(0) ?? "-";
   const toolsPath = typed.text("tools");
   const tools = toolsPath === undefined ? {} : await loadTools(toolsPath);
-  const code = path === "-" ? await standardInput() : readScript(path);
+  const code = readScript(path);
   const codemode = await open(tools, limits, toolsPath);
   const stop = new AbortController();
   const release = cancelOnSignals(stop, streams);
@@ -108,7 +108,7 @@ async function loadTools(path: string): Promise<ToolsGiven> {
 
 async function load(path: string): Promise<Record<string, unknown>> {
   // Looked at first: a module that is not there and one that imports what is not there are different mistakes.
-  readText(path, "--tools ");
+  lookAtTools(path);
   try {
     const module: Record<string, unknown> = await import(pathToFileURL(resolve(path)).href);
     return module;
@@ -120,34 +120,33 @@ async function load(path: string): Promise<Record<string, unknown>> {
   }
 }
 
+/** Of a script before it is looked at: none that is longer can be sent to a worker. */
+const scriptBytesMax = limitCeilings.sourceBytes;
+/** Of a module of tools, which may be a bundle. */
+const toolsBytesMax = 64 * 1024 * 1024;
+
 function readScript(path: string): string {
-  return readText(path, "");
-}
-
-function readText(path: string, option: string): string {
-  let bytes: Uint8Array;
+  const name = path === "-" ? "standard input" : path;
   try {
-    bytes = readFileSync(path);
+    const bytes =
+      path === "-"
+        ? readStandardInput(scriptBytesMax)
+        : readBounded(path, { bytesMax: scriptBytesMax, pipes: true });
+    return decodeText(bytes, name);
   } catch (error) {
-    const code = error instanceof Error && "code" in error ? String(error.code) : "unknown error";
-    throw new UsageError("request", `${option}${path}: ${reasons.get(code) ?? code}`);
+    if (!(error instanceof FileProblem)) throw error;
+    const advice = error.kind === "too_large" ? `; a script has at most ${scriptBytesMax} bytes` : "";
+    throw new UsageError("request", `${name}: ${error.message}${advice}`);
   }
-  return decodeText(bytes, `${option}${path}`);
 }
 
-const reasons: ReadonlyMap<string, string> = new Map([
-  ["ENOENT", "no such file"],
-  ["EACCES", "permission denied"],
-  ["EISDIR", "is a folder"],
-]);
-
-async function standardInput(): Promise<string> {
-  if (process.stdin.isTTY === true) {
-    throw new UsageError("request", "give the script: a file, or - with the script on standard input");
+function lookAtTools(path: string): void {
+  try {
+    readBounded(path, { bytesMax: toolsBytesMax, pipes: false });
+  } catch (error) {
+    if (!(error instanceof FileProblem)) throw error;
+    throw new UsageError("request", `--tools ${path}: ${error.message}`);
   }
-  const parts: Uint8Array[] = [];
-  for await (const part of process.stdin) parts.push(Buffer.from(part as Uint8Array)); // no encoding is set
-  return decodeText(Buffer.concat(parts), "standard input");
 }
 
 function decodeText(bytes: Uint8Array, what: string): string {

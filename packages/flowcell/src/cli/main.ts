@@ -4,6 +4,7 @@
  * first worker.
  */
 
+import { isatty } from "node:tty";
 import { exitCodes } from "@flowcell/protocol";
 import { runProgram } from "./program.js";
 import { guarded } from "./streams.js";
@@ -27,7 +28,8 @@ export async function main(args: readonly string[]): Promise<void> {
     out: (text) => void process.stdout.write(text),
     err: (text) => void process.stderr.write(text),
     outIsTerminal: process.stdout.isTTY === true,
-    ...(process.stdin.isTTY === true && process.stderr.isTTY === true ? { ask } : {}),
+    // Not process.stdin, which would make a stream of it and take what others read.
+    ...(isatty(0) && process.stderr.isTTY === true ? { ask } : {}),
   });
   process.exitCode = await runProgram(args, { version: FLOWCELL_VERSION, streams, doctor, exec, flows, mcp });
 }

@@ -7,12 +7,12 @@
  * store are closed first.
  */
 
-import { readFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { type McpConfig, type McpServer, openMcpServer, parseMcpConfig } from "@flowcell/codemode";
 import { openSqliteStore, type Store, StoreFailure, StoreHeld, StoreUnreadable } from "@flowcell/journal";
 import { exitCodes } from "@flowcell/protocol";
 import { indented } from "./human.js";
+import { FileProblem, readBounded } from "./read-file.js";
 import type { Streams, Typed } from "./typed.js";
 
 declare const FLOWCELL_VERSION: string;
@@ -72,11 +72,7 @@ async function readConfig(
   let json = "{}";
   try {
     if (path !== undefined) {
-      const bytes = readFileSync(path);
-      if (bytes.length > configBytesMost) {
-        tell(`${shown}: larger than 1 MiB`);
-        return undefined;
-      }
+      const bytes = readBounded(path, { bytesMax: configBytesMost, pipes: true });
       json = new TextDecoder("utf-8", { fatal: true }).decode(bytes);
     }
   } catch (error) {
@@ -90,19 +86,11 @@ async function readConfig(
 }
 
 function readProblem(error: unknown): string {
-  const code = error instanceof Error && "code" in error ? String(error.code) : "";
-  switch (code) {
-    case "ENOENT":
-      return "no such file; --config names a file such as examples/codemode/mcp.json";
-    case "EACCES":
-      return "permission denied";
-    case "EISDIR":
-      return "is a folder";
-    case "ERR_ENCODING_INVALID_ENCODED_DATA":
-      return "not UTF-8 text";
-    default:
-      return `cannot be read${code === "" ? "" : ` (${code})`}`;
-  }
+  if (!(error instanceof FileProblem)) return "not UTF-8 text";
+  if (error.kind === "too_large") return "larger than 1 MiB";
+  if (error.kind === "missing")
+    return "no such file; --config names a file such as examples/codemode/mcp.json";
+  return error.message;
 }
 
 function isStoreError(error: unknown): error is StoreFailure | StoreHeld | StoreUnreadable {

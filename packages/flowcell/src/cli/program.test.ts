@@ -1,13 +1,16 @@
 // The command line without a worker: usage, inputs, texts for people.
+import { execFileSync, spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
+import { readPem, readSettings } from "../owner/settings.js";
 import { notStarted, type RunResult } from "../result.js";
 import { commands } from "./commands.js";
 import { failureText, logText, summaryText, valueText } from "./human.js";
 import { readInput } from "./input.js";
 import { runProgram } from "./program.js";
+import { readBounded } from "./read-file.js";
 import type { Typed } from "./typed.js";
 
 const folder = mkdtempSync(join(tmpdir(), "cli-"));
@@ -153,8 +156,43 @@ describe("--input", () => {
     ["a file that is not text", () => file("d.txt", new Uint8Array([0xff])), "not UTF-8"],
     ["a folder", () => `@${folder}`, "is a folder"],
     ["no name", () => "@", "needs the name of a file"],
+    ["a device that never ends", () => "@/dev/zero", "--input /dev/zero: is a device"],
+    ["a hyphen that was meant as standard input", () => "-", "write @-"],
   ])("refuses %s", (_what, argument, text) => {
     expect(() => readInput(argument(), 100)).toThrow(text);
+  });
+});
+
+describe("files that say nothing of their size", () => {
+  test("are read to their end", () => {
+    expect(readInput("@/proc/self/limits", 1_000_000)).toContain("Max open files");
+    const pipe = join(folder, "short.fifo");
+    execFileSync("mkfifo", [pipe]);
+    spawn("/bin/sh", ["-c", `echo '[1]' > "${pipe}"`]);
+    expect(readInput(`@${pipe}`, 100)).toBe("[1]\n");
+  });
+
+  test("are read no further than the limit", () => {
+    const pipe = join(folder, "endless.fifo");
+    execFileSync("mkfifo", [pipe]);
+    const writer = spawn("/bin/sh", ["-c", `exec yes > "${pipe}"`]);
+    try {
+      expect(() => readInput(`@${pipe}`, 100_000)).toThrow(
+        "has more than 100000 bytes; the limit is 100000 (--limit inputBytes=N asks for more)",
+      );
+    } finally {
+      writer.kill("SIGKILL");
+    }
+  });
+
+  test("are refused where the name is kept, and not waited for", () => {
+    const pipe = join(folder, "nobody.fifo");
+    execFileSync("mkfifo", [pipe]);
+    const read = (): unknown => readBounded(pipe, { bytesMax: 100, pipes: false });
+    expect(read).toThrow("is not a regular file");
+    expect(() => readSettings(pipe)).toThrow("is not a regular file");
+    expect(() => readSettings("/dev/zero")).toThrow("is a device");
+    expect(() => readPem("/dev/zero")).toThrow("is a device");
   });
 });
 

@@ -7,11 +7,12 @@
  * whole, so that a reader finds the old or the new one.
  */
 
-import { readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { renameSync, statSync, writeFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { createFetchFunction, HostFunctionError } from "@flowcell/host";
 import { didYouMean } from "@flowcell/protocol";
 import * as z from "zod/mini";
+import { FileProblem, readBounded } from "../cli/read-file.js";
 import { UsageError } from "../cli/usage.js";
 import { errorCode } from "./data-folder.js";
 import { ConfigurationError } from "./failures.js";
@@ -42,20 +43,22 @@ export const noSettings: Settings = Object.freeze({
 });
 
 const bytesMax = 256 * 1024;
+/** A system's whole list of authorities has a quarter of a megabyte. */
+const pemBytesMax = 8 * 1024 * 1024;
 
 /** What the file says; nothing when there is none. */
 export function readSettings(path: string): Settings {
-  let text: string;
   try {
-    if (statSync(path).size > bytesMax)
-      throw new ConfigurationError(`${path}: larger than ${bytesMax} bytes`);
-    text = readFileSync(path, "utf8");
+    return parse(path, readText(path, bytesMax));
   } catch (error) {
-    if (errorCode(error) === "ENOENT") return noSettings;
-    if (error instanceof ConfigurationError) throw error;
-    throw new ConfigurationError(`${path}: cannot be read (${errorCode(error)})`);
+    if (!(error instanceof FileProblem)) throw error;
+    if (error.kind === "missing") return noSettings;
+    throw new ConfigurationError(`${path}: ${error.message}`);
   }
-  return parse(path, text);
+}
+
+function readText(path: string, most: number): string {
+  return Buffer.from(readBounded(path, { bytesMax: most, pipes: false })).toString("utf8");
 }
 
 function parse(path: string, text: string): Settings {
@@ -170,9 +173,10 @@ function caFileOption(file: string): string {
 export function readPem(path: string): string {
   let text: string;
   try {
-    text = readFileSync(path, "utf8");
+    text = readText(path, pemBytesMax);
   } catch (error) {
-    throw new ConfigurationError(`certificate file ${path}: cannot be read (${errorCode(error)})`);
+    if (!(error instanceof FileProblem)) throw error;
+    throw new ConfigurationError(`certificate file ${path}: ${error.message}`);
   }
   if (text.includes("-----BEGIN CERTIFICATE-----")) return text;
   throw new ConfigurationError(`certificate file ${path}: holds no PEM certificate`);
