@@ -403,7 +403,7 @@ export interface StoreStats {
 export interface Retention {
   /** Runs that finished before this are removed; their deduplication keys stay. */
   readonly finishedBefore: number;
-  /** At most this many at a time, oldest first. */
+  /** At most this many at a time, oldest first; fewer when they are long, so that nobody waits long for it. */
   readonly runsMax: number;
   /** Only runs of this flow; of every flow when absent. */
   readonly flow?: string;
@@ -450,7 +450,7 @@ export interface Store {
   /** Newest first. */
   audit(limit: number): Promise<readonly AuditRow[]>;
 
-  /** Removes what retention lets go; answers how many runs. */
+  /** Removes some of what retention lets go; answers how many runs, 0 when there was nothing more. */
   retain(retention: Retention): Promise<number>;
   stats(): Promise<StoreStats>;
   /** Lets everything that was asked finish, then closes. Twice is fine. */

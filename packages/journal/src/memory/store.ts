@@ -3,7 +3,7 @@
  * but survival: it ends with its process.
  */
 
-import { auditLimit, checkedRetention, pageLimit } from "../paging.js";
+import { auditLimit, checkedRetention, pageLimit, type RunSize, runsToRemove } from "../paging.js";
 import { Refused } from "../rules.js";
 import {
   type AuditRow,
@@ -181,13 +181,15 @@ export class MemoryStore implements Store {
   async retain(retention: Retention): Promise<number> {
     this.#mustBeOpen();
     const { finishedBefore, runsMax, flow } = checkedRetention(retention);
-    const finished: { readonly runId: string; readonly finishedAt: number }[] = [];
+    const finished: (RunSize & { readonly runId: string; readonly finishedAt: number })[] = [];
     for (const { row } of this.#tables.runs.values()) {
-      const { runId, finishedAt } = row;
+      const { runId, finishedAt, nextOrder: deliveries, nextLog: lines } = row;
       if (flow !== undefined && row.flow !== flow) continue;
-      if (finishedAt !== null && finishedAt < finishedBefore) finished.push({ runId, finishedAt });
+      if (finishedAt !== null && finishedAt < finishedBefore)
+        finished.push({ runId, finishedAt, deliveries, lines });
     }
-    const removed = finished.sort((one, other) => one.finishedAt - other.finishedAt).slice(0, runsMax);
+    const oldest = finished.sort((one, other) => one.finishedAt - other.finishedAt).slice(0, runsMax);
+    const removed = oldest.slice(0, runsToRemove(oldest));
     const quarantine = this.#tables.quarantine;
     for (const { runId } of removed) this.#remove(runId);
     const gone = new Set(removed.map(({ runId }) => runId));

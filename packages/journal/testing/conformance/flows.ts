@@ -200,5 +200,32 @@ export function flowsConform(on: Stage): void {
       expect((await on.store.history("run_d"))?.deliveries).toMatchObject([{ outcome: ok("body", body) }]);
       expect(await on.store.run("run_e")).toMatchObject({ state: "pending" });
     });
+
+    test("removes few long runs at a time, and always one", async () => {
+      for (const [runId, lines] of [
+        ["run_a", 25_000],
+        ["run_b", 12_000],
+        ["run_c", 12_000],
+        ["run_d", 10],
+        ["run_e", 10],
+      ] as const) {
+        const fence = await startedRun(on.store, runId);
+        for (let first = 0; first < lines; first += 5_000) {
+          const block = Array.from({ length: Math.min(5_000, lines - first) }, (_, index) => ({
+            seq: first + index,
+            level: "log" as const,
+            guestTimeMs: 1,
+            text: "x",
+          }));
+          await must(on.store, { fence, operations: [{ kind: "logs", lines: block }] });
+        }
+        await must(on.store, { fence, operations: [finish(runId.charCodeAt(4))] });
+      }
+      const removed: number[] = [];
+      for (let last = -1; last !== 0; removed.push(last))
+        last = await on.store.retain({ finishedBefore: 400, runsMax: 9 });
+      expect(removed).toEqual([1, 1, 3, 0]);
+      expect(await on.store.runs({ limit: 9 })).toEqual([]);
+    });
   });
 }
