@@ -109,8 +109,9 @@ async function build({ sqlite: needsSqlite = false }) {
   const native = must("the native build", process.execPath, ["scripts/build-native.mjs"]);
   const sqlite = makeSqlite({ root, npm: npmCommand(), env: cleanEnvironment(), say });
   await must("the TypeScript build", process.execPath, [tsc, "-b"]);
-  await must("bundling", process.execPath, ["scripts/native/bundle-cli.mjs"]);
   await native;
+  // It runs a first script: what V8 compiles for that is stored.
+  await must("bundling", process.execPath, ["scripts/native/bundle-cli.mjs"]);
   const missing = await sqlite;
   if (missing === null) return;
   if (needsSqlite) die(69, `${missing}.`);

@@ -1,19 +1,21 @@
 // Bundles what users load: the command line and the library, from the workspaces' sources into packages/flowcell/dist.
-// Called by the bootstrap after the TypeScript build; also runs by itself.
+// Called by the bootstrap when everything else is built; also runs by itself.
 //
-// A run then loads one file of ours beside koffi, and esbuild only for scripts that need it: loading the packages one by
-// one costs far more than the run. Most of what is left is V8 compiling half a megabyte, so each bundle is stored with the
-// code that V8 made of it. dist/NAME.mjs is a small loader; it names bundle and code by a hash of the bundle, since V8
+// A run then loads one file of ours, and esbuild only for scripts that need it: loading the packages one by one costs far
+// more than the run. Most of what is left is V8 compiling half a megabyte, so each bundle is stored with the code that V8
+// made of it (bundle-code.mjs). dist/NAME.mjs is a small loader; it names bundle and code by a hash of the bundle, since V8
 // itself compares nothing but the length of the text. Another version of V8 refuses the code and compiles.
+//
+// Every bundle is ASCII: a text with one other character takes twice the memory, and decoding it takes longer than reading.
+import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import vm from "node:vm";
 import { build } from "esbuild";
 import { bundleStoreThread, sourceAlias } from "../lib/store-thread.mjs";
+import { wrapper } from "./bundle-code.mjs";
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 const home = join(root, "packages/flowcell");
@@ -66,8 +68,8 @@ async function bundle(name, source, imports = false) {
     // import() in a script with stored code needs a callback that V8 does not store; require does as well.
     supported: { "dynamic-import": imports },
     alias: sourceAlias,
-    // Both find their own binaries beside their files.
-    external: ["koffi", "esbuild"],
+    // It finds its own binary beside its files.
+    external: ["esbuild"],
     define: { FLOWCELL_VERSION: JSON.stringify(version), "import.meta.url": "__moduleUrl" },
     banner: { js: 'const __moduleUrl = require("node:url").pathToFileURL(__filename).href;' },
     plugins: [apart],
@@ -79,7 +81,14 @@ async function bundle(name, source, imports = false) {
     logLevel: "warning",
   });
   const output = (ending) => outputFiles.find(({ path }) => path.endsWith(ending)).text;
-  return { text: output(".js"), map: output(".map") };
+  const text = output(".js");
+  const foreign = /[^\0-\x7f]/.exec(text);
+  if (foreign !== null) {
+    const near = text.slice(Math.max(0, foreign.index - 60), foreign.index + 20);
+    // esbuild escapes all but regular expressions.
+    throw new Error(`the bundle ${name} is not ASCII: write \\u… in the regular expression near ${near}`);
+  }
+  return { text, map: output(".map") };
 }
 
 /** A bundle with V8's code and its loader; returns the names of the files that belong to it. */
@@ -88,8 +97,7 @@ async function withCode(name, source, kind) {
   const stem = `${name}-${createHash("sha256").update(text).digest("hex").slice(0, 16)}`;
   put(`${stem}.cjs`, `${text}\n//# sourceMappingURL=${stem}.cjs.map\n`);
   put(`${stem}.cjs.map`, map);
-  const { code, names } = compiled(join(dist, `${stem}.cjs`));
-  put(`${stem}.code`, code);
+  const names = storeCode(name, stem);
   put(`${name}.${kind}`, kind === "mjs" ? moduleLoader(stem, names) : plainLoader(stem));
   return [`${stem}.cjs`, `${stem}.cjs.map`, `${stem}.code`];
 }
@@ -101,15 +109,15 @@ function put(file, contents) {
   renameSync(`${path}.new`, path);
 }
 
-/** The one line that the loader and this script wrap a bundle in. */
-const wrapper = ["(function (exports, require, module, __filename, __dirname) {", "\n})"];
-
-/** V8's code of a bundle, with the functions that its start calls, and the names that it exports. */
-function compiled(path) {
-  const script = new vm.Script(wrapper.join(readFileSync(path, "utf8")), { filename: path });
-  const module = { exports: {} };
-  script.runInThisContext()(module.exports, createRequire(path), module, path, dirname(path));
-  return { code: script.createCachedData(), names: Object.keys(module.exports) };
+/** Stores V8's code of a bundle and returns the names that it exports. A process each: code is what that process used. */
+function storeCode(name, stem) {
+  const program = join(root, "scripts/native/bundle-code.mjs");
+  const { NODE_OPTIONS: _, ...env } = process.env;
+  const args = [program, name, join(dist, `${stem}.cjs`), join(dist, `${stem}.code.new`)];
+  // With flags of its own Node would make code that no other Node takes.
+  const names = execFileSync(process.execPath, args, { encoding: "utf8", env });
+  renameSync(join(dist, `${stem}.code.new`), join(dist, `${stem}.code`));
+  return JSON.parse(names);
 }
 
 const loaderHead =
@@ -120,17 +128,19 @@ try {
 } catch {
   // V8 compiles.
 }
-const text = ${JSON.stringify(wrapper[0])} + readFileSync(path, "utf8") + ${JSON.stringify(wrapper[1])};
+const text = ${JSON.stringify(wrapper[0])} + readFileSync(path, "latin1") + ${JSON.stringify(wrapper[1])};
 const script = new vm.Script(text, { filename: path, cachedData });
 `;
 
+/** It imports nothing: for an import Node's module loader does work of its own, even where the module is Node's. */
 function moduleLoader(stem, names) {
   return `${loaderHead}
-import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import { dirname } from "node:path";
-import { fileURLToPath } from "node:url";
-import vm from "node:vm";
+const { getBuiltinModule } = process;
+const { readFileSync } = getBuiltinModule("node:fs");
+const { createRequire } = getBuiltinModule("node:module");
+const { dirname } = getBuiltinModule("node:path");
+const { fileURLToPath } = getBuiltinModule("node:url");
+const vm = getBuiltinModule("node:vm");
 
 const stem = fileURLToPath(new URL("./${stem}", import.meta.url));
 const path = \`\${stem}.cjs\`;

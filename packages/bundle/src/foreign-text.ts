@@ -40,5 +40,8 @@ export function firstLine(text: string): string | undefined {
 
 /** Four or more words in a row without any of the characters that code has. */
 function looksLikeProse(line: string): boolean {
-  return !/[=(){};[\]<>`]/.test(line) && /^(?:[\p{L}\p{N}'’,.!?:-]+ +){3,}[\p{L}\p{N}'’,.!?:-]+$/u.test(line);
+  return (
+    !/[=(){};[\]<>`]/.test(line) &&
+    /^(?:[\p{L}\p{N}'\u2019,.!?:-]+ +){3,}[\p{L}\p{N}'\u2019,.!?:-]+$/u.test(line)
+  );
 }

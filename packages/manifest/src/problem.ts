@@ -45,7 +45,7 @@ export function pathText(path: Path): string {
 /** Text of a file or a caller inside quotes: cut, and without anything that a terminal or an eye could be fooled by. */
 export function quote(text: string, charsMax = 60): string {
   const cut = text.length <= charsMax ? text : `${text.slice(0, charsMax - 1)}…`;
-  return JSON.stringify(cut).replace(/[^\x20-\x7e…]/g, (unit) => {
+  return JSON.stringify(cut).replace(/[^\x20-\x7e\u2026]/g, (unit) => {
     return /\p{L}|\p{N}|\p{P}|\p{S}/u.test(unit) ? unit : escapeUnit(unit);
   });
 }

@@ -13,7 +13,7 @@ const slackBytes = 1024;
 /** Lines kept for the result: many empty lines are little output but many objects. */
 const linesMax = 65_536;
 /** What the mark ends with. A script that forges it cheats its own reader. */
-const truncationMark = /… output is cut here: it reached \d+ bytes \(limits\.outputBytes\)$/;
+const truncationMark = /\u2026 output is cut here: it reached \d+ bytes \(limits\.outputBytes\)$/;
 
 export class ConsoleLog {
   readonly lines: ConsoleLine[] = [];

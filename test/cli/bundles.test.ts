@@ -1,0 +1,45 @@
+// What users load as it lies in packages/flowcell/dist: texts that cost one byte a character, and V8's code that V8 takes.
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { node, root } from "./run-cli.js";
+
+const dist = join(root, "packages/flowcell/dist");
+const stems = readdirSync(dist)
+  .filter((name) => /^[a-z]+-[0-9a-f]{16}\.cjs$/.test(name))
+  .map((name) => name.replace(/\.cjs$/, ""));
+
+test("there is one bundle with stored code for each loader", () => {
+  expect(stems.map((stem) => stem.split("-")[0]).sort()).toEqual([
+    "ai",
+    "cli",
+    "cloudflare",
+    "codemode",
+    "flows",
+    "index",
+  ]);
+});
+
+test.each(stems)("%s is ASCII, which its loader reads it as", (stem) => {
+  const bytes = readFileSync(join(dist, `${stem}.cjs`));
+  expect(bytes.findIndex((byte) => byte > 0x7f)).toBe(-1);
+});
+
+test.each(stems)("%s: V8 takes its stored code, in a process without flags", async (stem) => {
+  const ran = await node([
+    "-e",
+    `const { readFileSync } = require("node:fs");
+     const { Script } = require("node:vm");
+     const [path, code, program] = ${JSON.stringify([
+       join(dist, `${stem}.cjs`),
+       join(dist, `${stem}.code`),
+       join(root, "scripts/native/bundle-code.mjs"),
+     ])};
+     import(program).then(({ wrapper }) => {
+       const cachedData = readFileSync(code);
+       const script = new Script(wrapper.join(readFileSync(path, "latin1")), { filename: path, cachedData });
+       console.log(script.cachedDataRejected);
+     });`,
+  ]);
+  expect(ran).toMatchObject({ code: 0, out: "false\n" });
+});
