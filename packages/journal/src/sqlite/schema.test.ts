@@ -242,3 +242,24 @@ function tableNames(): string[] {
 function everything(): unknown {
   return tableNames().map((name) => [name, db.prepare(`SELECT * FROM ${name}`).all()]);
 }
+
+test("no constraint reads a whole table, however much is in it", () => {
+  const triggers = db
+    .prepare<[], { name: string; sql: string }>("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'")
+    .all();
+  const conditions = triggers.flatMap(({ name, sql }) => {
+    const condition = /\bWHEN (.*?) BEGIN\b/s.exec(sql)?.[1];
+    return condition === undefined ? [] : [{ name, condition }];
+  });
+  expect(conditions.length).toBeGreaterThan(30);
+  const plans = conditions.flatMap(({ name, condition }) => {
+    const plan = db.prepare<unknown[], { detail: string }>(
+      `EXPLAIN QUERY PLAN SELECT ${condition.replace(/\b(?:NEW|OLD)\.\w+/g, "?")}`,
+    );
+    return plan
+      .all(...Array.from(condition.matchAll(/\b(?:NEW|OLD)\./g), () => 1))
+      .map(({ detail }) => `${name}: ${detail}`);
+  });
+  expect(plans.filter((plan) => plan.includes("SEARCH")).length).toBeGreaterThan(30);
+  expect(plans.filter((plan) => /: SCAN (?!CONSTANT)/.test(plan))).toEqual([]);
+});

@@ -10,7 +10,9 @@
  *
  * A value (`EncodedValue`) is three columns: NAME_text, NAME_devalue, and NAME_parts for its attachments (`values.ts` has
  * the format; large ones lie in `bodies` once each, and `body_uses` says who needs them). Times are milliseconds.
- * Rows that are written often are small: what a run starts with is apart from how it goes on.
+ * Rows that are written often are small: what a run starts with is apart from how it goes on. What is written with every
+ * call lies in as few trees as can be, since each is a page of the log for each flush: the keys of calls and deliveries are
+ * their tables, and an index holds only rows that it is asked for.
  */
 
 import { journalFormat } from "../recording.js";
@@ -150,12 +152,13 @@ CREATE TABLE calls (
   note_json TEXT CHECK (note_json IS NULL OR json_valid(note_json)),
   wait_json TEXT CHECK (wait_json IS NULL OR (effect = 'wait' AND json_valid(wait_json))),
   due_at REAL CHECK (due_at IS NULL OR wait_json IS NOT NULL),
-  call_id TEXT UNIQUE,
+  call_id TEXT,
   ${value("args")},
   ${optionalValue("detail")},
   CHECK (detail_text IS NULL OR wait_json IS NOT NULL),
   PRIMARY KEY (run, position)
-) STRICT;
+) STRICT, WITHOUT ROWID;
+CREATE UNIQUE INDEX calls_by_id ON calls (call_id) WHERE call_id IS NOT NULL;
 CREATE INDEX calls_waiting ON calls (run, position) WHERE wait_json IS NOT NULL;
 ${once("calls", "run, position, name, effect, digest, idempotency_key, made_at, note_json, wait_json, due_at, call_id, args_text, args_devalue, args_parts, detail_text, detail_devalue, detail_parts")}
 ${refuse("calls_twice", "INSERT ON calls", "EXISTS (SELECT 1 FROM calls WHERE (run = NEW.run AND position = NEW.position) OR call_id = NEW.call_id)", "a call is recorded once")}
@@ -182,7 +185,7 @@ CREATE TABLE deliveries (
   CHECK ((error_json IS NOT NULL) + (value_text IS NOT NULL) = (kind = 'call')),
   PRIMARY KEY (run, ord),
   FOREIGN KEY (run, position) REFERENCES calls (run, position)
-) STRICT;
+) STRICT, WITHOUT ROWID;
 CREATE UNIQUE INDEX deliveries_of_call ON deliveries (run, position) WHERE position IS NOT NULL;
 ${once("deliveries", "run, ord, kind, guest_clock_ms, at, position, error_json, value_text, value_devalue, value_parts")}
 ${refuse(
@@ -320,7 +323,7 @@ CREATE TRIGGER kv_added AFTER INSERT ON kv BEGIN
   INSERT INTO kv_totals (flow, bytes) VALUES (NEW.flow, NEW.bytes)
     ON CONFLICT (flow) DO UPDATE SET bytes = bytes + excluded.bytes;
 END;
-CREATE TRIGGER kv_changed AFTER UPDATE ON kv BEGIN
+CREATE TRIGGER kv_changed AFTER UPDATE ON kv WHEN NEW.bytes <> OLD.bytes OR NEW.flow <> OLD.flow BEGIN
   UPDATE kv_totals SET bytes = bytes - OLD.bytes WHERE flow = OLD.flow;
   UPDATE kv_totals SET bytes = bytes + NEW.bytes WHERE flow = NEW.flow;
 END;
