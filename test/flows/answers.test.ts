@@ -28,15 +28,15 @@ test("an answer that meets the timeout is refused as too late, not as one that i
   const gate = new Promise<void>((resolve) => {
     letGo = resolve;
   });
-  const slow = async (runId: string): ReturnType<Store["history"]> => {
-    const history = await honest.history(runId);
-    if (!holds) return history;
+  const slow = async (runId: string): ReturnType<Store["heads"]> => {
+    const heads = await honest.heads(runId);
+    if (!holds) return heads;
     holds = false;
     await gate;
-    return history;
+    return heads;
   };
   lab.store = new Proxy(honest, {
-    get: (store, name: keyof Store) => (name === "history" ? slow : store[name].bind(store)),
+    get: (store, name: keyof Store) => (name === "heads" ? slow : store[name].bind(store)),
   });
   const service = await lab.service();
   await lab.approved(service, {

@@ -7,7 +7,7 @@
 
 import { renderFrame } from "@flowcell/bundle";
 import { type RunReport, runReport } from "@flowcell/flows";
-import type { CallRow, LogRow, RunHistory } from "@flowcell/journal";
+import { type CallRow, headsOf, type LogRow, type RunHistory } from "@flowcell/journal";
 import {
   type CallRecord,
   decodeValue,
@@ -49,7 +49,7 @@ export function journalResult(
   code: string,
   seen: SeenUsage,
 ): ExecuteResult {
-  const report = runReport(history, logs, Date.now());
+  const report = runReport(headsOf(history), logs, Date.now());
   const { run } = history;
   const calls = history.calls.flatMap((call, index) => recordOf(call, report.calls[index]));
   const base: RunReportBase<WorkerConfinement> = {

@@ -18,6 +18,8 @@ export function observedStore(store: Store, observe: CommitObserver): Store {
     commit,
     run: (runId) => store.run(runId),
     history: (runId) => store.history(runId),
+    heads: (runId) => store.heads(runId),
+    outcome: (runId, position) => store.outcome(runId, position),
     logs: (runId) => store.logs(runId),
     runs: (query) => store.runs(query),
     unfinished: () => store.unfinished(),

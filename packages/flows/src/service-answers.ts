@@ -8,7 +8,7 @@
  * TRUST: values are a caller's; they are encoded within the bounds of values that calls return.
  */
 
-import type { RunHistory, RunRow } from "@flowcell/journal";
+import type { RunHeads, RunRow } from "@flowcell/journal";
 import {
   type CallOutcome,
   type EncodedValue,
@@ -82,11 +82,11 @@ export class Answers {
 
 /** The answer that the run has, as text to compare; null while it waits. Throws when nobody's answer counts any more. */
 async function recordedAnswer(core: ServiceCore, runId: string, position: number): Promise<string | null> {
-  const history = await core.store.history(runId);
-  const outcome = history === null ? undefined : outcomeOf(history, position);
+  const heads = await core.store.heads(runId);
+  const outcome = await outcomeOf(core, heads, position);
   if (outcome === undefined) {
-    const call = history?.calls.find((one) => one.position === position);
-    if (call?.cancelled === false && history?.run.state !== "finished") return null;
+    const call = heads?.calls.find((one) => one.position === position);
+    if (call?.cancelled === false && heads?.run.state !== "finished") return null;
     throw new OperationError("conflict", `run ${runId} does not wait for an answer any more`);
   }
   if (!outcome.ok) {
@@ -100,10 +100,15 @@ async function recordedAnswer(core: ServiceCore, runId: string, position: number
   return answerText(answer.approved === true, encodeValue("value" in answer ? answer.value : undefined));
 }
 
-/** What a call of this position ended with. */
-export function outcomeOf({ deliveries }: RunHistory, position: number): CallOutcome | undefined {
-  for (const one of deliveries) if (one.kind === "call" && one.position === position) return one.outcome;
-  return undefined;
+/** What the call of this position had ended with when the heads were read: that never changes. */
+export async function outcomeOf(
+  { store }: ServiceCore,
+  heads: RunHeads | null,
+  position: number,
+): Promise<CallOutcome | undefined> {
+  const head = heads?.deliveries.find((one) => one.kind === "call" && one.position === position);
+  if (heads === null || head?.kind !== "call") return undefined;
+  return head.outcome.ok ? ((await store.outcome(heads.run.runId, position)) ?? undefined) : head.outcome;
 }
 
 function answerText(approve: boolean, value: EncodedValue): string {

@@ -8,7 +8,7 @@
  * TRUST: values are a caller's; they are held to the schema of the function's results and to the bounds of values.
  */
 
-import { type CallRow, type RunHistory, StoreFailure } from "@flowcell/journal";
+import { type CallHead, type RunHeads, StoreFailure } from "@flowcell/journal";
 import type { CallOutcome, EncodedValue } from "@flowcell/protocol";
 import { audit } from "./catalog/decisions.js";
 import { commit } from "./commit.js";
@@ -54,7 +54,7 @@ export class Reconciles {
   }
 
   /** Hands the decision to the run, and makes sure that it is the one that is recorded; null: it has not happened. */
-  async #tell(runId: string, { position, attempts }: CallRow, value: EncodedValue | null): Promise<void> {
+  async #tell(runId: string, { position, attempts }: CallHead, value: EncodedValue | null): Promise<void> {
     const core = this.#core;
     const isTaken = await core.recorded(runId, position, async () => {
       await this.#unknown(runId, position);
@@ -65,9 +65,9 @@ export class Reconciles {
         value === null ? { kind: "not_applied" } : { kind: "observed", outcome: { ok: true, value } },
       );
     });
-    const history = await core.store.history(runId);
-    const call = history?.calls.find((one) => one.position === position);
-    const outcome = history === null ? undefined : outcomeOf(history, position);
+    const heads = await core.store.heads(runId);
+    const call = heads?.calls.find((one) => one.position === position);
+    const outcome = await outcomeOf(core, heads, position);
     if (call !== undefined && call.unknownReason !== null && outcome === undefined && !isTaken)
       throw new OperationError("unavailable", `run ${runId} is not driven now; try again`);
     const counts =
@@ -78,13 +78,13 @@ export class Reconciles {
   }
 
   /** Throws OperationError when nobody asks what became of the call. */
-  async #unknown(runId: string, position: number): Promise<CallRow> {
-    const history = await this.#core.store.history(runId);
-    if (history === null || history.run.state === "finished")
+  async #unknown(runId: string, position: number): Promise<CallHead> {
+    const heads = await this.#core.store.heads(runId);
+    if (heads === null || heads.run.state === "finished")
       throw new OperationError("conflict", `run ${runId} is finished already`);
-    const call = history.calls.find((one) => one.position === position);
+    const call = heads.calls.find((one) => one.position === position);
     if (call !== undefined && call.unknownReason !== null) return call;
-    throw notUnknown(history, position);
+    throw notUnknown(heads, position);
   }
 
   /** The value as the script gets it. Throws OperationError for one that the function does not return. */
@@ -138,7 +138,7 @@ function decidedOtherwise(runId: string, position: number): OperationError {
   );
 }
 
-function notUnknown({ run, calls }: RunHistory, position: number): OperationError {
+function notUnknown({ run, calls }: RunHeads, position: number): OperationError {
   const unknown = calls.filter((one) => one.unknownReason !== null).map((one) => one.position);
   const advice = unknown.length === 0 ? "no call of it is" : `unknown are ${unknown.join(", ")}`;
   return new OperationError("conflict", `call ${position} of run ${run.runId} is not unknown; ${advice}`);

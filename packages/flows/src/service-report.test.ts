@@ -1,5 +1,12 @@
 // What a run's journal looks like to callers.
-import type { CallRow, Delivery, RunHistory, RunRow } from "@flowcell/journal";
+import {
+  type CallRow,
+  type Delivery,
+  headsOf,
+  type LogRow,
+  type RunHistory,
+  type RunRow,
+} from "@flowcell/journal";
 import { type CallOutcome, encodeValue } from "@flowcell/protocol";
 import { describe, expect, test } from "vitest";
 import { runReport } from "./service-report.js";
@@ -76,6 +83,9 @@ const failed = (code: "upstream" | "cancelled" | "outcome_unknown"): CallOutcome
   error: { code, message: "m", retryable: false },
 });
 
+const reportOf = (history: RunHistory, logs: readonly LogRow[], now: number): ReturnType<typeof runReport> =>
+  runReport(headsOf(history), logs, now);
+
 const waits = { effect: "wait", attempts: 0, callId: "call_x" } as const;
 
 describe("calls", () => {
@@ -99,7 +109,7 @@ describe("calls", () => {
     ],
   });
   const states = (over: Partial<RunRow>): string[] =>
-    runReport(history(over), [], 60).calls.map(({ state }) => state);
+    reportOf(history(over), [], 60).calls.map(({ state }) => state);
 
   test("say whether each ran, while the run goes on and when it is over", () => {
     const settled = ["done", "failed", "cancelled", "unknown"];
@@ -114,7 +124,7 @@ describe("calls", () => {
   });
 
   test("have sizes, durations and codes", () => {
-    const [done, wrong] = runReport(history({}), [], 60).calls;
+    const [done, wrong] = reportOf(history({}), [], 60).calls;
     expect(done).toMatchObject({
       durationMs: 30,
       inputBytes: 3,
@@ -139,7 +149,7 @@ describe("what is pending", () => {
       call(6),
     ];
     const suspended = { ...run, state: "suspended", status: "suspended", reason: "waiting" } as const;
-    const report = runReport({ run: suspended, calls, deliveries: [] }, [], 60);
+    const report = reportOf({ run: suspended, calls, deliveries: [] }, [], 60);
     expect(report.pending.map(({ position, waitsFor }) => [position, waitsFor])).toEqual([
       [0, "its time"],
       [1, 'the signal "a\\"b"'],
@@ -151,7 +161,7 @@ describe("what is pending", () => {
     expect(report.pending[0]).toMatchObject({ dueAt: 25 });
     expect(report.dueAt).toBeNull();
     const over = { ...run, state: "finished", status: "cancelled", finishedAt: 60 } as const;
-    expect(runReport({ run: over, calls, deliveries: [] }, [], 60).pending).toEqual([]);
+    expect(reportOf({ run: over, calls, deliveries: [] }, [], 60).pending).toEqual([]);
   });
 });
 
@@ -163,17 +173,17 @@ test("a suspended run says when it is due, also for a timer of the script, which
     reason: "waiting",
     dueAt: 90,
   } as const;
-  expect(runReport({ run: suspended, calls: [], deliveries: [] }, [], 60)).toMatchObject({
+  expect(reportOf({ run: suspended, calls: [], deliveries: [] }, [], 60)).toMatchObject({
     pending: [],
     dueAt: 90,
   });
   const retried = { ...run, state: "pending", dueAt: 90 } as const;
-  expect(runReport({ run: retried, calls: [], deliveries: [] }, [], 60).dueAt).toBeNull();
+  expect(reportOf({ run: retried, calls: [], deliveries: [] }, [], 60).dueAt).toBeNull();
 });
 
 describe("the whole", () => {
   test("has the value only when the run completed, the error otherwise, and time while it goes on", () => {
-    const going = runReport({ run, calls: [], deliveries: [] }, [], 60);
+    const going = reportOf({ run, calls: [], deliveries: [] }, [], 60);
     expect(going).toMatchObject({ ok: false, status: null, usage: { cpuMs: 1.5, wallMs: 55, hostCalls: 0 } });
     const done = {
       ...run,
@@ -182,14 +192,14 @@ describe("the whole", () => {
       finishedAt: 60,
       result: encodeValue([1]),
     } as const;
-    expect(runReport({ run: done, calls: [], deliveries: [] }, [], 99)).toMatchObject({
+    expect(reportOf({ run: done, calls: [], deliveries: [] }, [], 99)).toMatchObject({
       ok: true,
       value: [1],
       usage: { wallMs: 5 },
     });
     const error = { code: "uncaught", name: "E", message: "m" };
     const wrong = { ...done, status: "script_error", errorJson: JSON.stringify(error) } as const;
-    const report = runReport({ run: wrong, calls: [], deliveries: [] }, [], 99);
+    const report = reportOf({ run: wrong, calls: [], deliveries: [] }, [], 99);
     expect(report).toMatchObject({ ok: false, status: "script_error", error });
     expect("value" in report).toBe(false);
   });
@@ -199,7 +209,7 @@ describe("the whole", () => {
       { seq: 0, level: "log", guestTimeMs: 0, text: "a" },
       { seq: 1, level: "warn", guestTimeMs: 9e15, text: "b" },
     ] as const;
-    expect(runReport({ run, calls: [], deliveries: [] }, logs, 0).logs).toEqual([
+    expect(reportOf({ run, calls: [], deliveries: [] }, logs, 0).logs).toEqual([
       { level: "log", time: "1970-01-01T00:00:00.000Z", text: "a" },
       { level: "warn", time: "9000000000000000", text: "b" },
     ]);
@@ -208,6 +218,6 @@ describe("the whole", () => {
   test("says so when a value cannot be read any more", () => {
     const result = { text: "{", devalue: false, attachments: [] };
     const broken = { ...run, state: "finished", status: "completed", finishedAt: 60, result } as const;
-    expect(runReport({ run: broken, calls: [], deliveries: [] }, [], 0).value).toMatch(/cannot be read/);
+    expect(reportOf({ run: broken, calls: [], deliveries: [] }, [], 0).value).toMatch(/cannot be read/);
   });
 });

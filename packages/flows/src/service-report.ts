@@ -6,9 +6,8 @@
  * shows them escapes them.
  */
 
-import type { CallRow, Delivery, LogRow, RunHistory, RunRow } from "@flowcell/journal";
+import type { CallHead, DeliveryHead, LogRow, OutcomeHead, RunHeads, RunRow } from "@flowcell/journal";
 import {
-  type CallOutcome,
   decodeValue,
   type EncodedValue,
   limitCeilings,
@@ -17,10 +16,11 @@ import {
 } from "@flowcell/protocol";
 import type { CallReport, PendingReport, RunErrorData, RunReport } from "./ports.js";
 
-type Settled = ReadonlyMap<number, Delivery & { readonly kind: "call" }>;
+type Answered = DeliveryHead & { readonly kind: "call" };
+type Settled = ReadonlyMap<number, Answered>;
 
 export function runReport(
-  { run, calls, deliveries }: RunHistory,
+  { run, calls, deliveries }: RunHeads,
   logs: readonly LogRow[],
   now: number,
 ): RunReport {
@@ -68,11 +68,7 @@ function isoTime(timeMs: number): string {
   return Number.isNaN(date.getTime()) ? String(timeMs) : date.toISOString();
 }
 
-function callReport(
-  call: CallRow,
-  delivery: (Delivery & { readonly kind: "call" }) | undefined,
-  run: RunRow,
-): CallReport {
+function callReport(call: CallHead, delivery: Answered | undefined, run: RunRow): CallReport {
   const outcome = delivery?.outcome;
   return {
     position: call.position,
@@ -83,12 +79,12 @@ function callReport(
     idempotencyKey: call.idempotencyKey,
     madeAt: call.madeAt,
     durationMs: delivery === undefined ? null : Math.max(0, delivery.at - call.madeAt),
-    inputBytes: bytesOf(call.args),
-    outputBytes: outcome?.ok === true ? bytesOf(outcome.value) : 0,
+    inputBytes: call.argsBytes,
+    outputBytes: outcome?.ok === true ? outcome.bytes : 0,
   };
 }
 
-function callState(call: CallRow, outcome: CallOutcome | undefined, run: RunRow): CallReport["state"] {
+function callState(call: CallHead, outcome: OutcomeHead | undefined, run: RunRow): CallReport["state"] {
   if (outcome?.ok === true) return "done";
   if (outcome !== undefined) {
     if (outcome.error.code === "outcome_unknown") return "unknown";
@@ -100,7 +96,7 @@ function callState(call: CallRow, outcome: CallOutcome | undefined, run: RunRow)
   return call.effect === "wait" || call.attempts > 0 ? "cancelled" : "not_started";
 }
 
-function pendingOf(run: RunRow, calls: readonly CallRow[], settled: Settled): readonly PendingReport[] {
+function pendingOf(run: RunRow, calls: readonly CallHead[], settled: Settled): readonly PendingReport[] {
   if (run.state === "finished") return [];
   return calls.flatMap((call) => {
     if (settled.has(call.position) || call.cancelled) return [];
@@ -115,7 +111,7 @@ function pendingOf(run: RunRow, calls: readonly CallRow[], settled: Settled): re
   });
 }
 
-function waitsForText({ wait, unknownReason }: CallRow): string | null {
+function waitsForText({ wait, unknownReason }: CallHead): string | null {
   if (unknownReason !== null) return `an operator: what became of the call is unknown (${unknownReason})`;
   switch (wait?.kind) {
     case undefined:
@@ -140,8 +136,4 @@ export function decoded(value: EncodedValue): unknown {
     if (error instanceof ValueError) return `(a value that cannot be read: ${error.message})`;
     throw error;
   }
-}
-
-export function bytesOf({ text, attachments }: EncodedValue): number {
-  return attachments.reduce((sum, part) => sum + part.byteLength, Buffer.byteLength(text));
 }

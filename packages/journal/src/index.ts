@@ -1,5 +1,6 @@
 /** The journal: what a store keeps and promises, and the stores that are there. */
 
+export { encodedBytes, headsOf } from "./heads.js";
 export { MemoryStore } from "./memory/store.js";
 export { exportRun, importRun, journalFormat, RecordingError } from "./recording.js";
 export {
@@ -13,8 +14,10 @@ export {
 export { openSqliteStore, type SqliteStoreOptions } from "./sqlite/store.js";
 export {
   type AuditRow,
+  type CallHead,
   type CallRow,
   type Delivery,
+  type DeliveryHead,
   type Fence,
   type FlowRow,
   type FreeOperation,
@@ -25,8 +28,10 @@ export {
   type OpenWait,
   type Operation,
   type OperationResult,
+  type OutcomeHead,
   type QuarantineRow,
   type Retention,
+  type RunHeads,
   type RunHistory,
   type RunOperation,
   type RunPatch,

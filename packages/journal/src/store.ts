@@ -167,13 +167,32 @@ export interface LogRow {
   readonly text: string;
 }
 
-/** A run with everything that a replay needs. */
+/** A run with everything that a replay needs. Bytes that are stored once may be shared within it: not to be changed. */
 export interface RunHistory {
   readonly run: RunRow;
   /** By position. */
   readonly calls: readonly CallRow[];
   /** By order. */
   readonly deliveries: readonly Delivery[];
+}
+
+export type OutcomeHead =
+  | { readonly ok: true; readonly bytes: number }
+  | Extract<CallOutcome, { readonly ok: false }>;
+
+export type CallHead = Omit<CallRow, "args"> & { readonly argsBytes: number };
+
+export type DeliveryHead =
+  | (Omit<Extract<Delivery, { readonly kind: "call" }>, "outcome"> & { readonly outcome: OutcomeHead })
+  | Extract<Delivery, { readonly kind: "timer" }>;
+
+/** A run's history without what its calls were given and what they returned: sizes in place of both. */
+export interface RunHeads {
+  readonly run: RunRow;
+  /** By position. */
+  readonly calls: readonly CallHead[];
+  /** By order. */
+  readonly deliveries: readonly DeliveryHead[];
 }
 
 /** A call that waits, across runs. */
@@ -433,6 +452,10 @@ export interface Store {
 
   run(runId: string): Promise<RunRow | null>;
   history(runId: string): Promise<RunHistory | null>;
+  /** Costs as much as the run has calls, however large they are. */
+  heads(runId: string): Promise<RunHeads | null>;
+  /** What a call was answered with; null before that, and when there is no such call. */
+  outcome(runId: string, position: number): Promise<CallOutcome | null>;
   logs(runId: string): Promise<readonly LogRow[]>;
   runs(query: RunQuery): Promise<readonly RunRow[]>;
   /** Every run that is not finished, oldest first. */

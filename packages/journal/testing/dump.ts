@@ -22,6 +22,7 @@ export async function dump(store: Store, scope?: Scope): Promise<unknown> {
     rows,
     unfinished: (await store.unfinished()).filter(({ runId }) => inScope(runId)),
     histories: await Promise.all(rows.map(({ runId }) => store.history(runId))),
+    heads: await Promise.all(rows.map(({ runId }) => store.heads(runId))),
     logs: await Promise.all(rows.map(({ runId }) => store.logs(runId))),
     waits: (await store.waits()).filter(({ runId }) => inScope(runId)),
     quarantined: (await store.quarantined(null)).filter(({ runId }) => inScope(runId)),

@@ -4,12 +4,13 @@
  * restart; bounds.ts holds the run to it.
  */
 
-import type { CallRow, Delivery } from "@flowcell/journal";
-import type { CallOutcome, EncodedValue } from "@flowcell/protocol";
+import { type CallRow, type Delivery, encodedBytes } from "@flowcell/journal";
+import type { CallOutcome } from "@flowcell/protocol";
 
 type RecordedCall = Pick<CallRow, "args" | "wait">;
 
 export class Recorded {
+  /** As they are stored, however many share an attachment. */
   bytes = 0;
   timers = 0;
 
@@ -26,9 +27,4 @@ export class Recorded {
 
 function outcomeBytes(outcome: CallOutcome): number {
   return outcome.ok ? encodedBytes(outcome.value) : Buffer.byteLength(JSON.stringify(outcome.error));
-}
-
-/** As it is stored, however many others hold the same attachment. */
-function encodedBytes({ text, attachments }: EncodedValue): number {
-  return attachments.reduce((sum, part) => sum + part.byteLength, Buffer.byteLength(text));
 }

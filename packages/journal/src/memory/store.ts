@@ -3,6 +3,8 @@
  * but survival: it ends with its process.
  */
 
+import type { CallOutcome } from "@flowcell/protocol";
+import { headsOf } from "../heads.js";
 import { auditLimit, checkedRetention, pageLimit, type RunSize, runsToRemove } from "../paging.js";
 import { Refused } from "../rules.js";
 import {
@@ -15,6 +17,7 @@ import {
   type OperationResult,
   type QuarantineRow,
   type Retention,
+  type RunHeads,
   type RunHistory,
   type RunQuery,
   type RunRow,
@@ -73,6 +76,24 @@ export class MemoryStore implements Store {
       calls: calls.map(copyCall),
       deliveries: run.deliveries.map(copyDelivery),
     };
+  }
+
+  async heads(runId: string): Promise<RunHeads | null> {
+    const run = this.#run(runId);
+    if (run === undefined) return null;
+    const calls = [...run.calls.values()].sort((one, other) => one.position - other.position);
+    const heads = headsOf({ run: copyRun(run.row), calls, deliveries: run.deliveries });
+    return {
+      ...heads,
+      calls: heads.calls.map((call) => ({ ...call, ...copyRest(call) })),
+      deliveries: heads.deliveries.map((one) => structuredClone(one)),
+    };
+  }
+
+  async outcome(runId: string, position: number): Promise<CallOutcome | null> {
+    for (const one of this.#run(runId)?.deliveries ?? [])
+      if (one.kind === "call" && one.position === position) return copyOutcome(one.outcome);
+    return null;
   }
 
   async logs(runId: string): Promise<readonly LogRow[]> {
@@ -271,12 +292,11 @@ function copyWait(wait: OpenWait["wait"]): OpenWait["wait"] {
 }
 
 function copyCall(call: CallRow): CallRow {
-  return {
-    ...call,
-    args: copyValue(call.args),
-    note: call.note && { ...call.note },
-    wait: call.wait && copyWait(call.wait),
-  };
+  return { ...call, args: copyValue(call.args), ...copyRest(call) };
+}
+
+function copyRest({ note, wait }: Pick<CallRow, "note" | "wait">): Pick<CallRow, "note" | "wait"> {
+  return { note: note && { ...note }, wait: wait && copyWait(wait) };
 }
 
 function copyDelivery(delivery: Delivery): Delivery {

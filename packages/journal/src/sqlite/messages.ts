@@ -15,7 +15,11 @@ export interface ThreadData {
 export type Question =
   | { readonly kind: "commit"; readonly unit: Unit }
   | { readonly kind: "retain"; readonly retention: Retention }
-  | { readonly kind: "run" | "history" | "logs" | "callById" | "flow" | "versions"; readonly key: string }
+  | {
+      readonly kind: "run" | "history" | "heads" | "logs" | "callById" | "flow" | "versions";
+      readonly key: string;
+    }
+  | { readonly kind: "outcome"; readonly runId: string; readonly position: number }
   | { readonly kind: "version"; readonly flow: string; readonly hash: string }
   | { readonly kind: "runs"; readonly query: RunQuery }
   | { readonly kind: "quarantined"; readonly runId: string | null }

@@ -1,12 +1,15 @@
 /** Reads runs with their calls, deliveries and log lines. Called by the store's thread between or inside transactions. */
 
-import type { Effect } from "@flowcell/protocol";
+import type { CallOutcome, Effect, HostErrorData } from "@flowcell/protocol";
 import type {
+  CallHead,
   CallRow,
   Delivery,
+  DeliveryHead,
   LogRow,
   OpenWait,
   QuarantineRow,
+  RunHeads,
   RunHistory,
   RunQuery,
   RunRow,
@@ -14,7 +17,7 @@ import type {
 } from "../store.js";
 import type { Database, Statement } from "./driver.js";
 import { parseWait } from "./run-writer.js";
-import type { Values } from "./values.js";
+import { type Bodies, partsBytes, type Values } from "./values.js";
 
 type Bytes = Uint8Array | null;
 
@@ -29,7 +32,7 @@ interface RawRun extends Omit<RunRow, "trigger" | "input" | "result"> {
   readonly result_parts: Bytes;
 }
 
-interface RawCall {
+interface RawCallHead {
   readonly position: number;
   readonly name: string;
   readonly effect: Effect;
@@ -43,12 +46,15 @@ interface RawCall {
   readonly wait_json: string | null;
   readonly due_at: number | null;
   readonly call_id: string | null;
-  readonly args_text: string;
-  readonly args_devalue: number;
   readonly args_parts: Bytes;
   readonly detail_text: string | null;
   readonly detail_devalue: number | null;
   readonly detail_parts: Bytes;
+}
+
+interface RawCall extends RawCallHead {
+  readonly args_text: string;
+  readonly args_devalue: number;
 }
 
 interface RawOutcome {
@@ -64,6 +70,13 @@ interface RawDelivery extends RawOutcome {
   readonly ord: number;
   readonly guest_clock_ms: number;
 }
+
+interface RawDeliveryHead extends Omit<RawDelivery, "value_text" | "value_devalue"> {
+  readonly value_text_bytes: number | null;
+}
+
+/** What text takes as it is stored. */
+const bytesOf = (column: string): string => `length(CAST(${column} AS BLOB)) AS ${column}_bytes`;
 
 const selectRun = `SELECT r.seq, r.id AS runId, r.flow, r.owner, r.generation, r.state, r.status, r.reason,
   r.started_at AS startedAt, r.finished_at AS finishedAt, r.changed_at AS changedAt, r.active_ms AS activeMs,
@@ -89,6 +102,9 @@ export class RunReader {
   readonly #calls: Statement<RawCall>;
   readonly #callById: Statement<RawCall & { readonly runId: string }>;
   readonly #deliveries: Statement<RawDelivery>;
+  readonly #callHeads: Statement<RawCallHead & { readonly args_text_bytes: number }>;
+  readonly #deliveryHeads: Statement<RawDeliveryHead>;
+  readonly #callOutcome: Statement<RawOutcome>;
   readonly #lines: Statement<LogRow>;
   readonly #waits: Statement<RawCall & { readonly runId: string; readonly flow: string }>;
   readonly #quarantine: Statement<RawOutcome & { readonly runId: string; readonly reason: string }>;
@@ -104,6 +120,16 @@ export class RunReader {
       "SELECT c.*, r.id AS runId FROM calls c JOIN runs r ON r.seq = c.run WHERE c.call_id = ?",
     );
     this.#deliveries = db.prepare("SELECT * FROM deliveries WHERE run = ? ORDER BY ord");
+    this.#callHeads = db.prepare(
+      `SELECT position, name, effect, attempts, cancelled, unknown_reason, digest, idempotency_key, made_at, note_json,
+         wait_json, due_at, call_id, args_parts, detail_text, detail_devalue, detail_parts, ${bytesOf("args_text")}
+       FROM calls WHERE run = ? ORDER BY position`,
+    );
+    this.#deliveryHeads = db.prepare(
+      `SELECT ord, guest_clock_ms, at, position, error_json, value_parts, ${bytesOf("value_text")}
+       FROM deliveries WHERE run = ? ORDER BY ord`,
+    );
+    this.#callOutcome = db.prepare("SELECT * FROM deliveries WHERE run = ? AND position = ?");
     this.#lines = db.prepare(
       `SELECT seq, level, guest_time_ms AS guestTimeMs, text FROM log_lines WHERE run = ? ORDER BY seq`,
     );
@@ -127,11 +153,31 @@ export class RunReader {
   history(runId: string): RunHistory | null {
     const row = this.#run.get(runId);
     if (row === undefined) return null;
+    const bodies: Bodies = new Map();
     return {
       run: this.#runRow(row),
-      calls: this.#calls.all(row.seq).map((call) => this.#callRow(call)),
-      deliveries: this.#deliveries.all(row.seq).map((one) => this.#delivery(one)),
+      calls: this.#calls.all(row.seq).map((call) => this.#callRow(call, bodies)),
+      deliveries: this.#deliveries.all(row.seq).map((one) => this.#delivery(one, bodies)),
     };
+  }
+
+  heads(runId: string): RunHeads | null {
+    const row = this.#run.get(runId);
+    if (row === undefined) return null;
+    return {
+      run: this.#runRow(row),
+      calls: this.#callHeads.all(row.seq).map((call): CallHead => {
+        const argsBytes = call.args_text_bytes + partsBytes(call.args_parts);
+        return { ...this.#callRest(call), argsBytes };
+      }),
+      deliveries: this.#deliveryHeads.all(row.seq).map(deliveryHead),
+    };
+  }
+
+  outcome(runId: string, position: number): CallOutcome | null {
+    const run = this.#seq.get(runId);
+    const row = run === undefined ? undefined : this.#callOutcome.get(run.seq, position);
+    return row === undefined ? null : this.#outcome(row);
   }
 
   logs(runId: string): LogRow[] {
@@ -207,14 +253,18 @@ export class RunReader {
     };
   }
 
-  #callRow(raw: RawCall): CallRow {
+  #callRow(raw: RawCall, bodies?: Bodies): CallRow {
+    const args = this.#values.unpack(raw.args_text, raw.args_devalue, raw.args_parts, bodies);
+    return { ...this.#callRest(raw), args };
+  }
+
+  #callRest(raw: RawCallHead): Omit<CallRow, "args"> {
     const wait = parseWait(raw.wait_json);
     return {
       position: raw.position,
       name: raw.name,
       effect: raw.effect,
       digest: raw.digest,
-      args: this.#values.unpack(raw.args_text, raw.args_devalue, raw.args_parts),
       idempotencyKey: raw.idempotency_key,
       madeAt: raw.made_at,
       note: raw.note_json === null ? null : (JSON.parse(raw.note_json) as CallRow["note"]), // stored by RunWriter
@@ -233,14 +283,25 @@ export class RunReader {
     };
   }
 
-  #delivery(raw: RawDelivery): Delivery {
+  #delivery(raw: RawDelivery, bodies: Bodies): Delivery {
     const { ord: order, guest_clock_ms: guestClockMs, at, position } = raw;
-    const outcome = this.#outcome(raw);
+    const outcome = this.#outcome(raw, bodies);
     if (position === null || outcome === null) return { order, kind: "timer", guestClockMs, at };
     return { order, kind: "call", guestClockMs, position, outcome, at };
   }
 
-  #outcome(raw: RawOutcome): QuarantineRow["outcome"] {
-    return this.#values.unpackOutcome(raw.error_json, raw.value_text, raw.value_devalue, raw.value_parts);
+  #outcome(raw: RawOutcome, bodies?: Bodies): CallOutcome | null {
+    const { error_json, value_text, value_devalue, value_parts } = raw;
+    return this.#values.unpackOutcome(error_json, value_text, value_devalue, value_parts, bodies);
   }
+}
+
+function deliveryHead(raw: RawDeliveryHead): DeliveryHead {
+  const { ord: order, guest_clock_ms: guestClockMs, at, position, error_json, value_text_bytes } = raw;
+  if (position === null) return { order, kind: "timer", guestClockMs, at };
+  const call = { order, kind: "call", guestClockMs, position, at } as const;
+  // What is in the column was stored by packOutcome.
+  if (error_json !== null)
+    return { ...call, outcome: { ok: false, error: JSON.parse(error_json) as HostErrorData } };
+  return { ...call, outcome: { ok: true, bytes: (value_text_bytes ?? 0) + partsBytes(raw.value_parts) } };
 }

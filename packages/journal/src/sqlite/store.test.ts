@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { call, deliver, finish, must, startedRun } from "../testing/samples.js";
+import { call, deliver, finish, json, must, startedRun } from "../testing/samples.js";
 import { openSqliteStore } from "./store.js";
 
 let folder = "";
@@ -34,5 +34,33 @@ test("units that are committed in one turn share one flush", async () => {
   const after = await store.stats();
   expect(after.units - before.units).toBe(100);
   expect(after.flushes - before.flushes).toBe(1);
+  await store.close();
+});
+
+test("a body that is stored once is there once in a history, however many hold it", async () => {
+  const store = await openSqliteStore({ path: join(folder, "store.db") });
+  const fence = await startedRun(store, "run_a");
+  const bytes = new Uint8Array(100_000).fill(7);
+  const same = { ok: true, value: json("same", bytes) } as const;
+  const other = { ok: true, value: json("other", new Uint8Array(100_000).fill(8)) } as const;
+  await must(store, {
+    fence,
+    operations: [
+      call(0),
+      call(1, { args: json([1], bytes) }),
+      call(2),
+      deliver(0, 0, same),
+      deliver(1, 2, same),
+      deliver(2, 1, other),
+    ],
+  });
+  const history = await store.history("run_a");
+  const held = history?.deliveries.map((one) =>
+    one.kind === "call" && one.outcome.ok ? one.outcome.value.attachments[0] : undefined,
+  );
+  expect(held?.[0]).toEqual(bytes);
+  expect(held?.[1]).toBe(held?.[0]);
+  expect(history?.calls[1]?.args.attachments[0]).toBe(held?.[0]);
+  expect(held?.[2]).toEqual(other.value.attachments[0]);
   await store.close();
 });

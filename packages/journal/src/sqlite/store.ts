@@ -9,6 +9,7 @@
  */
 
 import { Worker } from "node:worker_threads";
+import type { CallOutcome } from "@flowcell/protocol";
 import { auditLimit, checkedRetention, pageLimit } from "../paging.js";
 import { Refused } from "../rules.js";
 import {
@@ -19,6 +20,7 @@ import {
   type OpenWait,
   type QuarantineRow,
   type Retention,
+  type RunHeads,
   type RunHistory,
   type RunQuery,
   type RunRow,
@@ -146,6 +148,14 @@ class SqliteStore implements Store {
 
   async history(runId: string): Promise<RunHistory | null> {
     return this.#ask<RunHistory | null>({ kind: "history", key: runId });
+  }
+
+  async heads(runId: string): Promise<RunHeads | null> {
+    return this.#ask<RunHeads | null>({ kind: "heads", key: runId });
+  }
+
+  async outcome(runId: string, position: number): Promise<CallOutcome | null> {
+    return this.#ask<CallOutcome | null>({ kind: "outcome", runId, position });
   }
 
   async logs(runId: string): Promise<readonly LogRow[]> {

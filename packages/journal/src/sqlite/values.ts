@@ -14,6 +14,9 @@ const bodyBytes = 4096;
 const headBytes = 5;
 const hashBytes = 32;
 
+/** Those that were unpacked for one answer, by their SHA-256: an answer that holds one a hundred times has its bytes once. */
+export type Bodies = Map<string, Uint8Array>;
+
 /** Who needs the bodies of a value: nobody, when they are to lie in the row itself. */
 export type Holder = { readonly run: number } | { readonly flow: string; readonly key: string } | null;
 
@@ -56,12 +59,19 @@ export class Values {
     this.#dropUses.run(flow, key);
   }
 
-  unpack(text: string, devalue: number, parts: Uint8Array | null): EncodedValue {
-    return { text, devalue: devalue === 1, attachments: parts === null ? [] : this.#unpackParts(parts) };
+  /** With `bodies`, one that was unpacked before is shared, and one that is unpacked is added. */
+  unpack(text: string, devalue: number, parts: Uint8Array | null, bodies?: Bodies): EncodedValue {
+    const attachments = parts === null ? [] : this.#unpackParts(parts, bodies);
+    return { text, devalue: devalue === 1, attachments };
   }
 
-  unpackOptional(text: string | null, devalue: number | null, parts: Uint8Array | null): EncodedValue | null {
-    return text === null || devalue === null ? null : this.unpack(text, devalue, parts);
+  unpackOptional(
+    text: string | null,
+    devalue: number | null,
+    parts: Uint8Array | null,
+    bodies?: Bodies,
+  ): EncodedValue | null {
+    return text === null || devalue === null ? null : this.unpack(text, devalue, parts, bodies);
   }
 
   unpackOutcome(
@@ -69,10 +79,11 @@ export class Values {
     text: string | null,
     devalue: number | null,
     parts: Uint8Array | null,
+    bodies?: Bodies,
   ): CallOutcome | null {
     // What is in the column was stored by packOutcome.
     if (errorJson !== null) return { ok: false, error: JSON.parse(errorJson) as HostErrorData };
-    const value = this.unpackOptional(text, devalue, parts);
+    const value = this.unpackOptional(text, devalue, parts, bodies);
     return value === null ? null : { ok: true, value };
   }
 
@@ -96,27 +107,44 @@ export class Values {
     return hash;
   }
 
-  #unpackParts(parts: Uint8Array): Uint8Array[] {
-    const view = new DataView(parts.buffer, parts.byteOffset, parts.byteLength);
-    const attachments: Uint8Array[] = [];
-    let at = 0;
-    while (at < parts.byteLength) {
-      const kind = view.getUint8(at);
-      const length = view.getUint32(at + 1);
-      at += headBytes;
-      const end = at + (kind === 0 ? length : hashBytes);
+  #unpackParts(parts: Uint8Array, bodies: Bodies | undefined): Uint8Array[] {
+    return [...partsIn(parts)].map(({ kind, bytes }) =>
       // A copy: what a caller gets has bytes of its own.
-      const piece = new Uint8Array(parts.subarray(at, end));
-      attachments.push(kind === 0 ? piece : this.#find(piece));
-      at = end;
-    }
-    return attachments;
+      kind === 0 ? new Uint8Array(bytes) : this.#find(bytes, bodies),
+    );
   }
 
-  #find(hash: Uint8Array): Uint8Array {
-    const row = this.#body.get(hash);
-    if (row === undefined)
-      throw new Error(`the store is damaged: body ${Buffer.from(hash).toString("hex")} is missing`);
-    return new Uint8Array(row.bytes);
+  #find(hash: Uint8Array, bodies: Bodies | undefined): Uint8Array {
+    const name = Buffer.from(hash).toString("hex");
+    let body = bodies?.get(name);
+    if (body === undefined) {
+      const row = this.#body.get(hash);
+      if (row === undefined) throw new Error(`the store is damaged: body ${name} is missing`);
+      body = new Uint8Array(row.bytes);
+      bodies?.set(name, body);
+    }
+    return body;
+  }
+}
+
+/** How many bytes a value's attachments have; none of them is read that lies in `bodies`. */
+export function partsBytes(parts: Uint8Array | null): number {
+  let sum = 0;
+  if (parts !== null) for (const { length } of partsIn(parts)) sum += length;
+  return sum;
+}
+
+/** For kind 0, `bytes` are the attachment's own; else the hash by which it is found. */
+function* partsIn(
+  parts: Uint8Array,
+): Generator<{ readonly kind: number; readonly length: number; readonly bytes: Uint8Array }> {
+  const view = new DataView(parts.buffer, parts.byteOffset, parts.byteLength);
+  for (let at = 0; at < parts.byteLength; ) {
+    const kind = view.getUint8(at);
+    const length = view.getUint32(at + 1);
+    at += headBytes;
+    const end = at + (kind === 0 ? length : hashBytes);
+    yield { kind, length, bytes: parts.subarray(at, end) };
+    at = end;
   }
 }

@@ -86,6 +86,10 @@ export class StoreWorker {
         return this.#runs.run(question.key);
       case "history":
         return this.#runs.history(question.key);
+      case "heads":
+        return this.#runs.heads(question.key);
+      case "outcome":
+        return this.#runs.outcome(question.runId, question.position);
       case "logs":
         return this.#runs.logs(question.key);
       case "callById":

@@ -1,6 +1,7 @@
 /** Calls and what is delivered for them: a part of the suite in ../conformance.ts, which says who calls it. */
 
 import { describe, expect, test } from "vitest";
+import { headsOf } from "../../src/heads.js";
 import type { Operation } from "../../src/store.js";
 import {
   call,
@@ -66,6 +67,52 @@ export function callsConform(on: Stage): void {
       });
       const deliveries = (await on.store.history("run_a"))?.deliveries;
       expect(deliveries).toMatchObject([{ outcome: failed }, { outcome: { ok: true, value } }]);
+    });
+  });
+
+  describe("heads", () => {
+    test("are the history with sizes in place of arguments and values", async () => {
+      const fence = await startedRun(on.store, "run_a");
+      const bytes = new Uint8Array(70_000).map((_, at) => at % 251);
+      const detail = json({ ask: "é" }, bytes);
+      const approval = {
+        effect: "wait",
+        note: { text: "n" },
+        wait: { kind: "approval", title: "?", detail, timeoutMs: null },
+        callId: "call_1",
+      } as const;
+      const error = { code: "upstream", message: "no \ud800 luck", retryable: false } as const;
+      const value = json("déjà vu 🙂", bytes, new Uint8Array(), bytes.slice(0, 9));
+      await must(on.store, {
+        fence,
+        operations: [
+          call(0, { args: json(["naïve"], bytes.slice(0, 5_000), bytes) }),
+          call(1),
+          call(2, approval, 0),
+          deliver(0, 1, { ok: false, error }),
+          timer(1, 1_500),
+          deliver(2, 0, { ok: true, value }, 1_500),
+        ],
+      });
+      const history = await on.store.history("run_a");
+      if (history === null) throw new Error("the run is gone");
+      const heads = await on.store.heads("run_a");
+      expect(heads).toEqual(headsOf(history));
+      const text = Buffer.byteLength(value.text);
+      expect(heads?.deliveries[2]).toMatchObject({ outcome: { ok: true, bytes: text + 70_009 } });
+      expect(heads?.calls[0]).not.toHaveProperty("args");
+      expect(heads?.calls[2]?.wait).toEqual(approval.wait);
+      expect(await on.store.heads("run_b")).toBeNull();
+    });
+
+    test("tell what was answered; the answer itself is one question more", async () => {
+      const fence = await startedRun(on.store, "run_a");
+      const value = json("v", new Uint8Array(5_000).fill(3));
+      await must(on.store, { fence, operations: [call(0), call(1), deliver(0, 1, { ok: true, value })] });
+      expect(await on.store.outcome("run_a", 1)).toEqual({ ok: true, value });
+      expect(await on.store.outcome("run_a", 0)).toBeNull();
+      expect(await on.store.outcome("run_a", 2)).toBeNull();
+      expect(await on.store.outcome("run_b", 1)).toBeNull();
     });
   });
 
