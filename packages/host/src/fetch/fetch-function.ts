@@ -24,7 +24,7 @@ import { maskBytes, maskText } from "./mask.js";
 import { privateHosts } from "./private-hosts.js";
 import { type HopRequest, isRedirect, redirected } from "./redirect.js";
 import { type CallSecrets, readSecrets, referenceProblem } from "./secrets.js";
-import { describeRequest, findTarget, type Reach, type Resolve, systemResolve } from "./target.js";
+import { describeRequest, findTarget, type Reach, type Resolve, systemResolver } from "./target.js";
 
 export interface FetchOptions {
   readonly rules: readonly NetRule[];
@@ -97,7 +97,7 @@ function readOptions(options: FetchOptions): Settings {
     const hint = near === undefined ? `its options are ${optionNames.join(", ")}` : `did you mean "${near}"?`;
     throw new HostFunctionError(`fetch has no option "${name}"; ${hint}`);
   }
-  const { rules, secrets: grants, secretValue: read, ca, resolve = systemResolve } = options;
+  const { rules, secrets: grants, secretValue: read, ca, resolve = systemResolver() } = options;
   const limits = checkedFetchLimits(options.limits ?? {});
   let context: ReturnType<typeof trust> | undefined;
   return {

@@ -13,10 +13,11 @@ import { evaluateNet, type NetRule } from "@flowcell/manifest";
 import { HostError } from "@flowcell/protocol";
 import { isOpenableAddress, isPublicAddress } from "./address.js";
 import { FetchFailure } from "./failure.js";
+import { Lookups } from "./lookups.js";
 import type { PrivateHosts } from "./private-hosts.js";
 
-/** All addresses of a name. Rejects when it has none. */
-export type Resolve = (host: string) => Promise<readonly string[]>;
+/** All addresses of a name. Rejects when it has none. The signal aborts when nobody waits for them any more. */
+export type Resolve = (host: string, signal: AbortSignal) => Promise<readonly string[]>;
 
 export interface Reach {
   readonly rules: readonly NetRule[];
@@ -37,11 +38,22 @@ export interface Target {
 /** More are checked but not tried. */
 const triedAddresses = 8;
 
-/** By the operating system, so that the hosts file and the operator's resolver hold for flows as for other programs. */
-export const systemResolve: Resolve = async (host) => {
+/** Half of the threads that the operating system's resolver and files share, unless somebody set another number. */
+const lookupsAtOnce = 2;
+
+const lookups = new Lookups(async (host) => {
   const found = await lookup(host, { all: true, verbatim: true });
   return found.map(({ address }) => address);
-};
+}, lookupsAtOnce);
+
+/**
+ * By the operating system, so that the hosts file and the operator's resolver hold for flows as for other programs. One for
+ * each flow: they take turns.
+ */
+export function systemResolver(): Resolve {
+  const owner = {};
+  return (host, signal) => lookups.ask(owner, host, signal);
+}
 
 /** "GET api.example.com:443". */
 export function describeRequest(method: string, url: URL): string {
@@ -70,7 +82,7 @@ export async function findTarget(
     if (!opened && !isPublicAddress(host)) throw denied(url, method, notPublic(url, "is no public address"));
     return { url, host, port, addresses: [host] };
   }
-  const addresses = await inTime(reach.resolve(host), host, reach.connectMs, signal);
+  const addresses = await inTime(reach.resolve, host, reach.connectMs, signal);
   if (addresses.length === 0)
     throw new FetchFailure("unavailable", "the name does not resolve to an address");
   const allowed = opened ? isOpenableAddress : isPublicAddress;
@@ -90,15 +102,16 @@ function denied(url: URL, method: string, reason: string): HostError {
   return new HostError("denied", `fetch: ${reason}`, { detail });
 }
 
-/** A resolver cannot be stopped; its answer is left behind when the time or the call is over. */
+/** A resolver that is at it cannot be stopped; its answer is left behind when the time or the call is over. */
 async function inTime(
-  answer: Promise<readonly string[]>,
+  resolve: Resolve,
   host: string,
   ms: number,
   signal: AbortSignal,
 ): Promise<readonly string[]> {
   let timer: NodeJS.Timeout | undefined;
   let stop: (() => void) | undefined;
+  const given = new AbortController();
   const end = new Promise<never>((_, reject) => {
     timer = setTimeout(() => {
       reject(new FetchFailure("timeout", `the name ${host} was not resolved within ${ms} ms`));
@@ -108,8 +121,9 @@ async function inTime(
     if (signal.aborted) stop();
   });
   try {
-    return await Promise.race([answer.catch(unresolved), end]);
+    return await Promise.race([resolve(host, given.signal).catch(unresolved), end]);
   } finally {
+    given.abort();
     clearTimeout(timer);
     if (stop !== undefined) signal.removeEventListener("abort", stop);
   }
