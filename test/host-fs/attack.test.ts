@@ -98,7 +98,7 @@ describe.each(users)("under attack as %s", (user) => {
   });
 
   test("checked paths are fooled into both", { timeout: 300_000 }, async () => {
-    const report = await underAttack(user, root, "paths", 2_000_000);
+    const report = await underAttack(user, root, "paths", 240_000);
     expect(report).toMatchObject({ codes: { "outside changed": 1 } });
     expect(report).toHaveProperty("leaks", expect.any(Number));
     expect(report).not.toMatchObject({ leaks: 0 });

@@ -1,6 +1,6 @@
 // Uses files under attack: by the host functions ("functions"), or by paths, checking each before it is used as one does
-// without handles ("paths"): the control that shows that the attack works. Arguments: the ground, the way, how many
-// operations at most. Prints what was read, counted, and what went wrong.
+// without handles ("paths"): the control that shows that the attack works. Arguments: the ground, the way, and how many
+// operations are made ("functions") or how many milliseconds it may take until both attacks worked ("paths"). Prints what was read, counted, and what went wrong.
 
 import { constants, lstatSync, readdirSync, readFileSync, realpathSync } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
@@ -10,7 +10,7 @@ import { Scripted } from "./ground.js";
 
 const root = realpathSync(process.argv[2] ?? "");
 const isControl = process.argv[3] === "paths";
-const operations = Number(process.argv[4]);
+const most = Number(process.argv[4]);
 const data = join(root, "data");
 
 interface Report {
@@ -58,7 +58,8 @@ async function control(): Promise<void> {
   const outside = join(root, "outside/f");
   const before = readFileSync(outside, "utf8");
   let isChanged = false;
-  while (report.operations < operations && !(report.leaks > 0 && isChanged)) {
+  const end = performance.now() + most;
+  while (performance.now() < end && !(report.leaks > 0 && isChanged)) {
     for (const path of paths) await naively(path, report.operations++);
     if (report.operations % 100 < paths.length) isChanged = readFileSync(outside, "utf8") !== before;
   }
@@ -89,7 +90,7 @@ async function underAttack(): Promise<void> {
     ["delete"],
     ["write", publicText, { createFolders: true }],
   ];
-  while (report.operations < operations) {
+  while (report.operations < most) {
     const act = acts[report.operations % acts.length];
     if (act === undefined) break;
     const [name, ...rest] = act;
