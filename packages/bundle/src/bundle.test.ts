@@ -5,9 +5,11 @@ import { dirname, join } from "node:path";
 import { getQuickJS } from "quickjs-emscripten";
 import { afterAll, describe, expect, test } from "vitest";
 import {
+  assembleResult,
   type BundleFailure,
   bundleFile,
   bundleSource,
+  logLine,
   mapStack,
   type Script,
   scriptFileName,
@@ -559,5 +561,83 @@ describe("stacks", () => {
     const script = await scriptOf({ "flow.js": "export default () => 1;" });
     const { stack } = mapStack("    at f (script.js:1:60)\n".repeat(100_000), script.map);
     expect(stack.split("\n")).toHaveLength(50);
+  });
+});
+
+describe("stacks for people", () => {
+  const files = {
+    "flow.ts":
+      'import { boom } from "./lib.ts";\nexport default (): number => {\n  try {\n    boom();\n  } catch (error) {\n    return error.stack;\n  }\n};\n',
+    "lib.ts": "export function boom(): never {\n  // why\n  throw new Error('b');\n}\n",
+  };
+
+  test("frames of built-in functions stand between frames of the author, not before them", async () => {
+    const { map, text } = await scriptOf(files);
+    const at = text.split("\n").findIndex((line) => line.includes("throw new Error")) + 1;
+    const stack = `    at construct (native)\n    at boom (script.js:${at}:9)\n    at map (native)\n    at boom (script.js:${at}:9)\n    at call (native)\n`;
+    expect(mapStack(stack, map).stack).toMatch(
+      /^ {4}at boom \(lib\.ts:3:\d+\)\n {4}at map \(native\)\n {4}at boom \(lib\.ts:3:\d+\)$/,
+    );
+  });
+
+  test("a console line that is a frame names the author's file, others are as they were", async () => {
+    const script = await scriptOf(files);
+    const ran = await runInEngine(script.text);
+    if (!ran.ok) throw new Error(ran.message);
+    const raw = `caught Error: b\n${String(ran.value)}    at inside (prelude.js:1:2)\n    at map (native)\n  at home (script.js) I said`;
+    const line = logLine({ seq: 0, level: "log", text: raw, timeMs: 0 }, script.map);
+    expect(raw).toContain("script.js:");
+    expect(line.text).toMatch(
+      /^caught Error: b\n {4}at boom \(lib\.ts:3:\d+\)\n {4}at default \(flow\.ts:4:\d+\)\n(?: {4}at [^\n]*\n)*? {4}at map \(native\)\n {2}at home \(script\.js\) I said$/,
+    );
+    expect(line.text).not.toContain("prelude.js");
+    expect(logLine({ seq: 0, level: "log", text: raw, timeMs: 0 }).text).toBe(raw);
+  });
+});
+
+describe("what a script that is one bundle has not", () => {
+  test("a computed import() is remarked on with its place, and its error says what to do", async () => {
+    const script = await scriptOf({
+      "flow.js": 'const name = "./lib.js";\nexport default async () => await import(name);\n',
+    });
+    expect(script.warnings).toEqual([
+      expect.stringMatching(
+        /^flow\.js:2:\d+: import\(\) of a computed name finds nothing: .*write the name as a text/,
+      ),
+    ]);
+    const activation = {
+      status: "script_error",
+      error: {
+        code: "uncaught",
+        name: "ReferenceError",
+        message: "could not load module 'lib.js'",
+        stack: "",
+      },
+      logs: [],
+      logsTruncated: false,
+      warnings: [],
+      usage: { cpuMs: 0, wallMs: 0, heapPeakBytes: 0, hostCalls: 0, bytesIn: 0, bytesOut: 0, queuedMs: 0 },
+      calls: [],
+      started: true,
+      confinement: null,
+    } as const;
+    const result = assembleResult(activation, {
+      runId: "r",
+      map: script.map,
+      warnings: [],
+      limits: { resultBytes: 1000, bodyBytes: 1000 },
+      effectOf: () => undefined,
+    });
+    expect(result).toMatchObject({
+      error: { name: "ReferenceError", message: expect.stringMatching(/^import\(\) of a computed name/) },
+    });
+  });
+
+  test("import.meta is remarked on in words about scripts", async () => {
+    const { warnings } = await scriptOf({ "flow.js": "export default () => import.meta.url;" });
+    expect(warnings).toEqual([
+      expect.stringMatching(/^flow\.js:1:\d+: import\.meta is empty: a script is one bundle/),
+    ]);
+    expect(warnings.join()).not.toContain("iife");
   });
 });

@@ -9,7 +9,7 @@ import { type BundleCode, type BundleFailure, BundleStop, fail, failAt } from ".
 import { Fence, type FenceEntry, flowNamespace } from "./fence.js";
 import { firstLine, foreignKind } from "./foreign-text.js";
 import { type AuthorFile, BundleMap, type ScriptMap } from "./script-map.js";
-import { columnFromBytes } from "./source-text.js";
+import { columnFromBytes, computedImportText } from "./source-text.js";
 
 /** What QuickJS 2025-09-13 runs; newer syntax is lowered. */
 const engineTarget = "es2023";
@@ -126,6 +126,8 @@ function buildOptions(fence: Fence, entry: FenceEntry, keepNames: boolean): Buil
     legalComments: "none",
     keepNames,
     metafile: true,
+    // Said in the author's own words by locate().
+    logOverride: { [computedImport]: "warning" },
     // No tsconfig file is looked for.
     tsconfigRaw: { compilerOptions: { useDefineForClassFields: true } },
     logLevel: "silent",
@@ -219,6 +221,19 @@ function notJavaScript(entry: FenceEntry, kind: string): BundleFailure {
   return fail("not_javascript", `${entry.label}: ${what}`);
 }
 
+/** How esbuild calls these remarks. */
+const computedImport = "unsupported-dynamic-import";
+const emptyImportMeta = "empty-import-meta";
+
+/** What esbuild says of its own output formats, in words of what a script is. */
+const ownWords: ReadonlyMap<string, string> = new Map([
+  [computedImport, computedImportText],
+  [
+    emptyImportMeta,
+    "import.meta is empty: a script is one bundle and stands nowhere; pass data as input, and import files by name",
+  ],
+]);
+
 function locate(message: Message, fence: Fence, entry?: FenceEntry): BundleFailure {
   const { location } = message;
   const code: BundleCode =
@@ -230,6 +245,8 @@ function locate(message: Message, fence: Fence, entry?: FenceEntry): BundleFailu
     const what = "await is possible inside functions only; move this into the default function";
     return failAt("top_level_await", place, what, location.lineText);
   }
+  const known = ownWords.get(message.id);
+  if (known !== undefined) return failAt(code, place, known, location.lineText);
   const kind = entry !== undefined && code === "syntax_error" ? foreignKind(entry.text) : undefined;
   if (entry !== undefined && kind !== undefined && file === entry.label) return notJavaScript(entry, kind);
   return failAt(code, place, message.text, location.lineText);

@@ -28,8 +28,8 @@ import {
 } from "@flowcell/protocol";
 import type { BundleFailure } from "./failure.js";
 import type { ScriptMap } from "./script-map.js";
-import { renderFrame } from "./source-text.js";
-import { mapStack } from "./stack.js";
+import { computedImportText, renderFrame } from "./source-text.js";
+import { mapConsoleText, mapStack } from "./stack.js";
 
 /** What is read of an activation's result; packages/pool makes it. */
 export interface AssembledActivation<Confinement> {
@@ -134,7 +134,7 @@ export function assembleResult<Confinement>(
   const report: RunReportBase<Confinement> = {
     runId: context.runId,
     started: activation.started,
-    logs: activation.logs.map(logLine),
+    logs: activation.logs.map((line) => logLine(line, context.map)),
     logsTruncated: activation.logsTruncated,
     usage: activation.usage,
     calls: activation.calls.map((call) => settled(call, context.effectOf(call.name))),
@@ -158,11 +158,13 @@ function settled(call: CallRecord, effect: Effect | undefined): CallRecord {
   return { ...call, state: "cancelled", code: "cancelled" };
 }
 
-export function logLine(line: ConsoleLine): LogLine {
+/** Without a map the text is what the script wrote. */
+export function logLine(line: ConsoleLine, map?: ScriptMap): LogLine {
   // A clock that a script set in virtual time may lie beyond what a Date holds.
   const date = new Date(line.timeMs);
   const time = Number.isNaN(date.getTime()) ? String(line.timeMs) : date.toISOString();
-  return { level: line.level, time, text: line.text };
+  const text = map === undefined ? line.text : mapConsoleText(line.text, map);
+  return { level: line.level, time, text };
 }
 
 /** TRUST: the value is a script's; here it is decoded within the bounds that the worker was given. */
@@ -206,6 +208,7 @@ function runError(status: NotCompleted, error: ActivationError, map: ScriptMap):
     ...base,
     name,
     message,
+    ...(error.ownCode === undefined ? {} : { ownCode: error.ownCode }),
     stack,
     ...(place === undefined ? {} : { place }),
     ...(frame === undefined ? {} : { frame }),
@@ -229,8 +232,12 @@ function errorReport(data: ScriptErrorData, map: ScriptMap): ErrorReport {
   };
 }
 
+/** What the engine says of an import that is not in the bundle: its loader is never asked for anything else. */
+const notBundled = /^could not load module '/;
+
 /** The engine puts the name in quotes, where every other engine and every guide writes `x is not defined`. */
 function engineMessage({ name, message }: ScriptErrorData): string {
   if (name !== "ReferenceError") return message;
+  if (notBundled.test(message)) return computedImportText;
   return message.replace(/^'([^']+)' is not (defined|initialized)$/, "$1 is not $2");
 }

@@ -70,6 +70,10 @@ export function columnFromBytes(line: string, bytes: number): number {
   return Buffer.from(line, "utf8").subarray(0, bytes).toString("utf8").length + 1;
 }
 
+/** Of an `import()` whose file nobody can know before the script runs. */
+export const computedImportText =
+  "import() of a computed name finds nothing: a script is one bundle; write the name as a text in the import";
+
 const frameWidth = 100;
 
 /** Two lines: the source line, cut around the column when it is long, and a caret under the column. */

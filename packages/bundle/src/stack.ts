@@ -1,6 +1,6 @@
 /**
  * Stack text as the engine writes it (`    at name (script.js:3:14)`), rewritten to the author's files. The result layer
- * calls it for an error, its cause and its aggregated errors.
+ * calls it for an error, its cause and its aggregated errors, and for lines of the console that are frames.
  *
  * TRUST: the text comes from a script, which can assign anything to `stack`. It is cut before it is read, read line by
  * line without backtracking patterns, and only positions that the map knows become file names: a frame that names another
@@ -13,6 +13,11 @@ import { type Place, printable, renderPlace } from "./source-text.js";
 /** The name under which the worker evaluates a script. */
 export const scriptFileName = "script.js";
 
+/** What the worker calls its own part of the guest. */
+const preludeFileName = "prelude.js";
+
+/** A longer line of a console is no frame. */
+const frameLineMax = 1000;
 const stackTextMax = 64 * 1024;
 const framesMax = 50;
 const nameMax = 120;
@@ -34,7 +39,7 @@ export function mapStack(stackText: string, map: ScriptMap): MappedStack {
     if (frame === undefined) continue;
     if (frame.position === undefined) {
       // Frames of built-in functions are shown only between frames of the author.
-      if (frame.where === "native") native.push(`    at ${frame.name} (native)`);
+      if (frame.where === "native" && place !== undefined) native.push(`    at ${frame.name} (native)`);
       continue;
     }
     const found = map.toSource(frame.position.line, frame.position.column);
@@ -45,6 +50,25 @@ export function mapStack(stackText: string, map: ScriptMap): MappedStack {
   }
   const stack = frames.join("\n");
   return place === undefined ? { stack } : { stack, place };
+}
+
+/**
+ * What a script wrote to its console, for people: lines that are frames of a stack name the author's files, those of text
+ * that no author wrote are left out. Every other line is as it was.
+ */
+export function mapConsoleText(text: string, map: ScriptMap): string {
+  if (!text.includes(`${scriptFileName}:`) && !text.includes(`${preludeFileName}:`)) return text;
+  return text
+    .split("\n")
+    .flatMap((line) => {
+      const frame = line.length <= frameLineMax ? parseFrame(line) : undefined;
+      if (frame === undefined) return [line];
+      if (frame.position === undefined) return frame.where.startsWith(`${preludeFileName}:`) ? [] : [line];
+      const found = map.toSource(frame.position.line, frame.position.column);
+      const indent = /^\s*/.exec(line)?.[0] ?? "";
+      return found === undefined ? [] : [`${indent}${renderMapped(frame.name, found).trimStart()}`];
+    })
+    .join("\n");
 }
 
 function renderMapped(name: string, place: Place): string {

@@ -108,7 +108,7 @@ export class DirectRuns {
       isolation,
       callKeyPrefix: callKeyPrefix ?? runId,
       onHostCall: (call) => dispatch(registry, call, dispatching),
-      ...(onLog === undefined ? {} : { onConsole: (line) => onLog(logLine(line)) }),
+      ...(onLog === undefined ? {} : { onConsole: (line) => onLog(logLine(line, script.map)) }),
       ...(signal === undefined ? {} : { signal }),
       ...(queueDeadlineMs === undefined ? {} : { queueDeadlineMs }),
     };

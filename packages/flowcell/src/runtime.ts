@@ -175,7 +175,7 @@ export class PooledRuntime implements Runtime {
       seed: options.seed ?? freshBytes(32),
       callKeyPrefix: runId,
       onHostCall: (call) => dispatch(registry, call, { limits, clock }),
-      ...(onLog === undefined ? {} : { onConsole: (line) => onLog(logLine(line)) }),
+      ...(onLog === undefined ? {} : { onConsole: (line) => onLog(logLine(line, script.map)) }),
       ...(signal === undefined ? {} : { signal }),
       ...(queueDeadlineMs === undefined ? {} : { queueDeadlineMs }),
       ...(isolation === undefined ? {} : { isolation }),

@@ -142,10 +142,11 @@ function headline(error: RunError): string {
   return error.message === "" ? error.name : `${error.name}: ${error.message}`;
 }
 
-/** The frames below the heading, the source line after the first. */
+/** The frames below the heading, the source line after the first that has a position: it is that one's. */
 function frames(stack: string, error: RunError): string[] {
   const lines = stackFrames(stack);
-  if (error.frame !== undefined) lines.splice(1, 0, safeLines(error.frame));
+  const first = lines.findIndex((line) => /:\d+:\d+\)?$/.test(line));
+  if (error.frame !== undefined) lines.splice(first + 1, 0, safeLines(error.frame));
   return lines;
 }
 

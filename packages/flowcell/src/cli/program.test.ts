@@ -11,6 +11,7 @@ import { failureText, logText, summaryText, valueText } from "./human.js";
 import { readInput } from "./input.js";
 import { runProgram } from "./program.js";
 import { readBounded } from "./read-file.js";
+import { poolEventText } from "./trace.js";
 import type { Typed } from "./typed.js";
 
 const folder = mkdtempSync(join(tmpdir(), "cli-"));
@@ -211,6 +212,35 @@ describe("for people", () => {
     // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must not be there
     expect(shown).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/);
     expect(logText(line)).toContain("\n      second\n");
+  });
+
+  test("the source line stands after the frame that it belongs to", () => {
+    const failed = notStarted("r", "script_error", {
+      code: "uncaught",
+      name: "Error",
+      message: "m",
+      stack: "Error: m\n    at map (native)\n    at boom (a.js:3:9)\n    at default (a.js:1:1)",
+      frame: "    3 | throw\n        ^",
+    });
+    expect(failureText(failed)).toContain(
+      "    at map (native)\n    at boom (a.js:3:9)\n    3 | throw\n        ^\n    at default (a.js:1:1)\n",
+    );
+  });
+
+  test("--trace tells of every event of the pool what there is to tell, a bug with its stack", () => {
+    const text = poolEventText({ kind: "bug", pid: 7, error: new TypeError("lost its way") });
+    expect(text).toMatch(/^worker 7: TypeError: lost its way\n {4}at /);
+    expect(poolEventText({ kind: "lost", pid: 7, flow: null, message: "it ended" })).toBe(
+      "worker 7: it ended",
+    );
+    expect(
+      poolEventText({
+        kind: "violation",
+        pid: 7,
+        flow: null,
+        verdict: { status: "violation", reason: "protocol", message: "a frame too many" },
+      }),
+    ).toBe("worker 7: violation (protocol): a frame too many");
   });
 
   test.each([

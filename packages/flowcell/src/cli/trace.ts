@@ -5,7 +5,7 @@
 
 import type { Script } from "@flowcell/bundle";
 import { printable } from "@flowcell/bundle";
-import type { ActivationRequest, HostCall } from "@flowcell/pool";
+import type { ActivationRequest, HostCall, PoolEvent } from "@flowcell/pool";
 import type { CallOutcome, EncodedValue } from "@flowcell/protocol";
 import {
   describePlan,
@@ -38,8 +38,7 @@ export class Trace implements RuntimeParts {
     const pool = openPool(plan, {
       ...options,
       onEvent: (event) => {
-        const detail = event.kind === "start_refused" ? event.refusal.message : JSON.stringify(event);
-        this.#line("pool", `${event.kind}: ${detail}`);
+        for (const line of poolEventText(event).split("\n")) this.#line("pool", `${event.kind}: ${line}`);
       },
     });
     this.#line("pool", "starting a worker");
@@ -117,6 +116,24 @@ export class Trace implements RuntimeParts {
     // The clock's origin is the start of the process.
     const at = performance.now().toFixed(1).padStart(8);
     this.#write(`${at} ms  ${part.padEnd(6)} ${printable(text)}\n`);
+  }
+}
+
+/** One line, or several for a bug. */
+export function poolEventText(event: PoolEvent): string {
+  switch (event.kind) {
+    case "start_refused":
+      return event.refusal.message;
+    case "violation": {
+      const { pid, verdict } = event;
+      return `worker ${pid}: ${verdict.status} (${verdict.reason}): ${verdict.message}`;
+    }
+    case "lost":
+      return `worker ${event.pid}: ${event.message}`;
+    case "bug": {
+      const { pid, error } = event;
+      return `worker ${pid}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`;
+    }
   }
 }
 
