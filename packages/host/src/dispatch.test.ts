@@ -444,6 +444,25 @@ describe("the end of a call that changes something outside", () => {
     expect(await call([refused], "refused")).toMatchObject({ code: "timeout" });
   });
 
+  test("unknown when the handler answers what its row does not allow or what cannot be sent", async () => {
+    const output = z.object({ id: z.number() });
+    const answers = [{ id: "x" }, { id: 1n, f: () => 1 }];
+    for (const answer of answers) {
+      for (const effect of ["keyed", "once"] as const) {
+        const broken = row("f", () => answer, { effect, output });
+        expect(await call([broken], "f")).toMatchObject({
+          code: "outcome_unknown",
+          retryable: false,
+          detail: { cause: "internal" },
+        });
+      }
+    }
+    const unsent = row("f", () => () => 1, { effect: "once" });
+    expect(await call([unsent], "f")).toMatchObject({ code: "outcome_unknown" });
+    const large = row("f", () => "x".repeat(2 * 1024 * 1024), { effect: "once" });
+    expect(await call([large], "f")).toMatchObject({ code: "result_too_large" });
+  });
+
   test("cancelled when it was aborted before it began", async () => {
     const handler = vi.fn();
     const rows = [row("f", handler, { effect: "once" })];

@@ -198,8 +198,8 @@ function runNow(
     const changes = effect === "keyed" || effect === "once";
     const answer = runHandler(row, call, options, (context) => handler(args, context), changes);
     return answer instanceof Promise
-      ? answer.then((result) => outcomeOf(row, result, options), failure)
-      : outcomeOf(row, answer, options);
+      ? answer.then((result) => outcomeOf(row, result, options, changes), failure)
+      : outcomeOf(row, answer, options, changes);
   } catch (error) {
     return failure(error);
   }
@@ -272,20 +272,35 @@ function decodeArguments(
   }
 }
 
-/** What a handler's answer is sent as; never throws or rejects. */
+/** What a handler's answer is sent as; never throws or rejects. `changes`: the handler has changed something outside. */
 function outcomeOf(
   row: HostFunction,
   result: unknown,
   options: DispatchOptions,
+  changes: boolean,
 ): CallOutcome | Promise<CallOutcome> {
+  const unsent = (error: unknown): CallOutcome => failure(changes ? afterChange(error) : error);
   try {
     const value = writeResult(row, result, options);
     return value instanceof Promise
-      ? value.then((settled) => ({ ok: true, value: settled }), failure)
+      ? value.then((settled) => ({ ok: true, value: settled }), unsent)
       : { ok: true, value };
   } catch (error) {
-    return failure(error);
+    return unsent(error);
   }
+}
+
+/**
+ * An answer that breaks the row's own rules does not say what the handler did: a script must not take it for a call that
+ * failed and make it again. One that is only too large says so.
+ */
+function afterChange(error: unknown): unknown {
+  if (error instanceof HostError && error.code === "result_too_large") return error;
+  const text = error instanceof HostError ? error.message : "the result cannot be sent";
+  return new HostError("outcome_unknown", `${text}; it may have taken effect`, {
+    detail: { cause: "internal" },
+    cause: error,
+  });
 }
 
 function writeResult(
