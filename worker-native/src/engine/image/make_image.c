@@ -506,6 +506,7 @@ static void try_activation(void *argument) {
   const uint32_t source = new_bytes(script->text, script->length);
   const uint32_t fn = qts_eval(engine_image.context, source, (uint32_t)script->length, engine_image.script_name, 0, 0);
   engine_free(source);
+  require(engine_value_kind(fn) == ENGINE_VALUE_OBJECT, "the sample does not parse");
   free_value(engine_call(engine_image.fn_start, 1, &fn));
   run_jobs();
   free_value(engine_call(engine_image.fn_idle, 0, NULL));
