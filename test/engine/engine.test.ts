@@ -317,7 +317,8 @@ describe("the interrupt hook", () => {
 
 describe("a reset", () => {
   it("leaves nothing: not in the image, above it, on the stack, in the state, in the random generator", () => {
-    const [before, traces, after, regrown] = drive(["reset"]).lines;
+    const [touched, before, traces, after, regrown] = drive(["reset"]).lines;
+    expect(touched).toEqual({ untouched: true });
     expect(traces).toEqual({
       dirtied: true,
       image: true,

@@ -54,5 +54,7 @@ int worker_main(int argc, char **argv, char **envp, const unsigned long *auxv) {
   welcome.build_id = FLOWCELL_BUILD_ID;
   welcome.fingerprint = FLOWCELL_FINGERPRINT;
   worker_send_welcome(&welcome);
+  /* Meanwhile the parent looks at this process, and a spare is not waited for. */
+  engine_touch();
   worker_loop();
 }

@@ -233,6 +233,10 @@ static void reset_command(struct options *options) {
   memcpy(pristine, engine_memory.data, top);
   const struct engine_state state = engine_state;
   const struct w2c_engine instance = engine_instance;
+  const uint8_t *const stack = engine_stack.guard + ENGINE_GUARD_BYTES;
+  engine_touch();
+  const bool untouched = memcmp(pristine, engine_memory.data, top) == 0 && count_nonzero(stack, ENGINE_C_STACK_BYTES) == 0;
+  printf("{\"untouched\":%s}\n", untouched ? "true" : "false");
   engine_run_on_stack(random_command, options);
   engine_reset();
   engine_run_on_stack(dirty, options);
@@ -240,7 +244,6 @@ static void reset_command(struct options *options) {
   const bool dirtied = size > top && memcmp(pristine, engine_memory.data, top) != 0 && engine_gc_runs() > 0 &&
                        engine_last_failure() == ENGINE_FAILURE_STACK && is_readable(engine_memory.data + size - 1);
   engine_reset();
-  const uint8_t *const stack = engine_stack.guard + ENGINE_GUARD_BYTES;
   printf("{\"dirtied\":%s,\"image\":%s,\"above\":%s,\"top\":%s,\"size\":%s,\"state\":%s,\"instance\":%s,\"stackBytes\":%llu}\n",
          dirtied ? "true" : "false", memcmp(pristine, engine_memory.data, top) == 0 ? "true" : "false",
          is_readable(engine_memory.data + top) || is_readable(engine_memory.data + size - 1) ? "false" : "true",
