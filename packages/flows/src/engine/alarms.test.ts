@@ -124,6 +124,14 @@ describe("alarms", () => {
     expect(rung).toEqual(["far", "soon"]);
     pass(1);
     expect(rung).toEqual(["far", "soon", "later"]);
+    // Another alarm takes the timer over before it could tell.
+    all.set(alarm("before"), now + 1000);
+    now -= 3_600_000;
+    all.set(alarm("after"), now + 10);
+    pass(10);
+    expect(rung.slice(3)).toEqual(["after"]);
+    pass(990);
+    expect(rung.slice(3)).toEqual(["after", "before"]);
   });
 
   test("leave no timer behind when none is set", () => {

@@ -36,6 +36,8 @@ export class Alarms {
   #sequence = 0;
   #timer: NodeJS.Timeout | null = null;
   #timerAt = Number.POSITIVE_INFINITY;
+  /** What the clock said last. */
+  #last = Number.NEGATIVE_INFINITY;
 
   constructor(now: () => number) {
     this.#now = now;
@@ -47,6 +49,7 @@ export class Alarms {
 
   /** In place of the time that it was set to before. */
   set(alarm: Alarm, at: number): void {
+    this.#look();
     if (alarm.place >= 0) {
       if (alarm.at === at) return;
       this.#remove(alarm);
@@ -75,10 +78,25 @@ export class Alarms {
     this.#stopTimer();
   }
 
+  /** What the clock says; where that is less than before, the alarms that are set go back with it. */
+  #look(): number {
+    const now = this.#now();
+    this.#goBack(this.#last - now);
+    this.#last = now;
+    return now;
+  }
+
+  /** By the same for all: the order of the heap stays. */
+  #goBack(ms: number): void {
+    if (ms <= 0) return;
+    for (const alarm of this.#heap) alarm.at -= ms;
+    this.#timerAt -= ms;
+  }
+
   #schedule(): void {
     const first = this.#heap[0];
     if (first === undefined) return;
-    const now = this.#now();
+    const now = this.#look();
     const wait = Math.min(lookMs, Math.max(0, Math.ceil(first.at - now)));
     if (this.#timer !== null) {
       if (this.#timerAt <= now + wait) return;
@@ -95,10 +113,9 @@ export class Alarms {
   }
 
   #rang(): void {
-    const now = this.#now();
-    const back = this.#timerAt - now;
-    // By the same for all: the order of the heap stays.
-    if (back >= setBackMs) for (const alarm of this.#heap) alarm.at -= back;
+    // By now it was to be that late.
+    if (this.#timerAt - this.#now() >= setBackMs) this.#last = this.#timerAt;
+    const now = this.#look();
     this.#timer = null;
     this.#timerAt = Number.POSITIVE_INFINITY;
     // What rings may set alarms anew: those wait for the next round.
