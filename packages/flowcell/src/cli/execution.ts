@@ -23,6 +23,8 @@ export function askedLimits(asked: readonly string[], profile: ProfileName): Lim
   for (const text of asked) {
     const parsed = parseLimitOption(text);
     if (!parsed.ok) throw new UsageError("limits", parsed.message);
+    if (named[parsed.name] !== undefined)
+      throw new UsageError("limits", `--limit ${parsed.name} is given twice; give it once`);
     named[parsed.name] = parsed.value;
   }
   const parsed = parseLimits(named, profileLimits(profile), limitCeilings);

@@ -77,6 +77,12 @@ describe("usage", () => {
     ],
     [["run", "a.js", "--input", "{"], /^flowcell: --input is not JSON: .*\n$/],
     [["run", "a.js", "--input", "@nope.json"], "flowcell: --input nope.json: no such file\n"],
+    [
+      ["run", "a.js", "--limit", "cpuMs=5", "--limit", "cpuMs=6"],
+      "flowcell: --limit cpuMs is given twice; give it once\n",
+    ],
+    [["run", "a.js", "--input", "1", "--input", "2"], "flowcell: --input is given twice; give it once\n"],
+    [["start", "a", "--key", "1", "--key=2"], "flowcell: --key is given twice; give it once\n"],
     [["doctr"], "flowcell: unknown command 'doctr'; did you mean doctor?\n"],
   ])("%j is refused in one line with exit code 2", async (args, text) => {
     const typed = await type(...args);

@@ -87,7 +87,9 @@ function add(program: Command, row: CommandRow, act: (typed: Typed) => Promise<v
     .addHelpText("after", examples(row.examples) + (row.closing === undefined ? "" : `\n${row.closing}`));
   for (const { flags, doc, repeatable } of row.options) {
     const option = new Option(flags, doc);
+    // A flag without a value says the same twice; a value that another one replaces was not meant.
     if (repeatable === true) option.argParser(collect);
+    else if (option.required || option.optional) option.argParser(once(flags));
     command.addOption(option);
   }
   command.action(async (...given: unknown[]) => {
@@ -115,6 +117,14 @@ async function dispatch(row: CommandRow, typed: Typed, parts: ProgramParts): Pro
 
 function examples(lines: readonly string[]): string {
   return `\nExample${lines.length === 1 ? "" : "s"}:\n${lines.map((line) => `  ${line}`).join("\n")}`;
+}
+
+function once(flags: string): (value: string, earlier: unknown) => string {
+  const name = flags.split(" ", 1)[0] ?? flags;
+  return (value, earlier) => {
+    if (earlier === undefined) return value;
+    throw new UsageError("request", `${name} is given twice; give it once`);
+  };
 }
 
 function collect(value: string, earlier: readonly string[] | undefined): readonly string[] {

@@ -2,11 +2,12 @@
 
 import { resolve } from "node:path";
 import type { Context } from "./context.js";
+import { flowPath } from "./flow-path.js";
 import { short } from "./tables.js";
 import { bundleLine, dryRunText, headText, reachText } from "./version-text.js";
 
 export async function install(context: Context): Promise<number> {
-  const folder = resolve(context.typed.argument(0));
+  const folder = resolve(flowPath(context.typed.argument(0)));
   const input = context.value("input");
   return await context.ask(async (service) => {
     const version = await service.install({

@@ -130,3 +130,12 @@ test("a mount leads where it led when it was asked about", async () => {
   });
   expect(options?.mounts.get("data")).toBe(join(folder, "first"));
 });
+
+test("a folder without a flow is named, with how a script in it runs", async () => {
+  rmSync(join(folder, "flow.json"));
+  const { code, err } = await run(() => undefined);
+  expect(code).toBe(2);
+  expect(err).toBe(
+    `flowcell: ${folder}: holds no flow: there is no flow.json in it; a script file runs by its own name: flowcell run ${folder}/FILE\n`,
+  );
+});

@@ -26,6 +26,7 @@ import { ceilings, openOwner } from "../owner/open.js";
 import { noSettings, type Settings, withOptions } from "../owner/settings.js";
 import type { Context } from "./context.js";
 import { settingOptions } from "./decide.js";
+import { flowPath } from "./flow-path.js";
 import { pendingLines, printRun } from "./run-text.js";
 import { reachText } from "./version-text.js";
 
@@ -39,7 +40,7 @@ export async function runFolder(context: Context): Promise<number> {
   const { typed } = context;
   const foreign = typed.given([...fileOptions.keys()]);
   if (foreign !== undefined) throw new UsageError("request", fileOptions.get(foreign) ?? foreign);
-  const folder = realpathSync(typed.argument(0));
+  const folder = realpathSync(flowPath(typed.argument(0)));
   const { manifest, hash } = await readFlowFolder(folder, ceilings);
   const input = context.value("input");
   const settings = settingsOf(context, folder, manifest);

@@ -6,7 +6,7 @@
  */
 
 import { printable } from "@flowcell/bundle";
-import type { CallReport, PendingReport, RunErrorData, RunReport } from "@flowcell/flows";
+import type { PendingReport, RunErrorData, RunReport } from "@flowcell/flows";
 import { outcomeTable } from "@flowcell/protocol";
 import { bytesText, indented, inMessage, logText, msText, valueText } from "../cli/human.js";
 import { taggedJson } from "../tagged-json.js";
@@ -89,7 +89,7 @@ function nested(what: string, error: RunErrorData, depth: number): readonly stri
 
 /** How it stands, in a line; below it what it waits for and what to do. */
 export function summaryText(report: RunReport): string {
-  const { runId, state, status, usage, pending, dueAt, calls, warnings, confinement } = report;
+  const { runId, state, status, usage, pending, dueAt, warnings, confinement } = report;
   const cost = `${msText(usage.wallMs)}, ${msText(usage.cpuMs)} CPU, ${plural(usage.hostCalls, "host call")}`;
   const held = layersOf(confinement);
   const lines = [
@@ -97,7 +97,7 @@ export function summaryText(report: RunReport): string {
     `${status ?? state}: ${runId} in ${cost}${held}`,
     ...pending.flatMap((one) => pendingLines(one)),
     ...(pending.length > 0 || dueAt === null ? [] : [`  a timer of the script, until ${timeText(dueAt)}`]),
-    ...unknownLines(runId, calls),
+    ...unknownLines(report),
   ];
   return `${lines.join("\n")}\n`;
 }
@@ -111,15 +111,18 @@ export function pendingLines(pending: PendingReport): readonly string[] {
   return lines;
 }
 
-function unknownLines(runId: string, calls: readonly CallReport[]): readonly string[] {
-  const unknown = calls.filter(({ state }) => state === "unknown");
+/** A finished run is not reconciled: nothing goes on with what somebody finds out. */
+function unknownLines({ runId, state, calls }: RunReport): readonly string[] {
+  const unknown = calls.filter((call) => call.state === "unknown");
   if (unknown.length === 0) return [];
   return [
     ...unknown.map(
       ({ position, name, idempotencyKey }) =>
         `  call ${position} ${printable(name)}: nobody knows whether it happened (idempotency key ${idempotencyKey})`,
     ),
-    `  find out, then: flowcell reconcile ${runId} ${unknown[0]?.position ?? ""} --observed --value … | --not-applied | --cancel`,
+    state === "finished"
+      ? "  the run is over and takes no answer: find out by the key whether it happened, and put right what it left"
+      : `  find out, then: flowcell reconcile ${runId} ${unknown[0]?.position ?? ""} --observed --value … | --not-applied | --cancel`,
   ];
 }
 

@@ -34,6 +34,7 @@ import { UsageError } from "../cli/usage.js";
 import { ceilings } from "../owner/open.js";
 import { assembleResult, type RunResult } from "../result.js";
 import type { Context } from "./context.js";
+import { flowPath } from "./flow-path.js";
 import { testFiles } from "./flow-types.js";
 import { ReplayBench } from "./replay-bench.js";
 import { plural } from "./tables.js";
@@ -74,7 +75,7 @@ interface FileOutcome {
 }
 
 export async function testFlow(context: Context): Promise<number> {
-  const folder = context.typed.argument(0);
+  const folder = flowPath(context.typed.argument(0));
   const flow = await readFlowFolder(folder, ceilings);
   const files = testFiles(folder);
   if (files.length === 0) {

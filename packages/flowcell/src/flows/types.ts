@@ -10,10 +10,11 @@ import { UsageError } from "../cli/usage.js";
 import { errorCode } from "../owner/data-folder.js";
 import { ceilings } from "../owner/open.js";
 import type { Context } from "./context.js";
+import { flowPath } from "./flow-path.js";
 import { hostTypesName, hostTypesOf, testTypes, testTypesName } from "./flow-types.js";
 
 export async function types(context: Context): Promise<number> {
-  const folder = context.typed.argument(0);
+  const folder = flowPath(context.typed.argument(0));
   const flow = await readFlowFolder(folder, ceilings);
   const text = hostTypesOf(flow, folder);
   if (context.typed.flag("print")) {

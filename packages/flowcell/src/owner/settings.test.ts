@@ -88,3 +88,15 @@ test("a secret is looked up when it is used, and an empty one is none", () => {
   expect([lookup("a"), lookup("b"), lookup("constructor")]).toEqual([undefined, undefined, undefined]);
   expect(readFileSync(file, "utf8")).not.toContain("two");
 });
+
+test("a mount or a secret that is typed twice is a mistake, one that was kept gets the new meaning", () => {
+  const typed = { mount: [], allowNet: [], secret: [], caFile: undefined };
+  expect(() => withOptions(noSettings, { ...typed, mount: ["a=/tmp", "b=/tmp", "a=/"] })).toThrow(
+    "--mount a=… is given twice",
+  );
+  expect(() => withOptions(noSettings, { ...typed, secret: ["k=env:A", "k=env:A"] })).toThrow(
+    "--secret k=… is given twice",
+  );
+  const kept = { ...noSettings, mounts: { a: "/var" } };
+  expect(withOptions(kept, { ...typed, mount: ["a=/tmp"] }).mounts).toEqual({ a: "/tmp" });
+});

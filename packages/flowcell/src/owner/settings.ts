@@ -104,8 +104,8 @@ export function hasOptions({ mount, allowNet, secret, caFile }: SettingOptions):
 
 /** The settings with what was typed added; a name that is there gets the new meaning. */
 export function withOptions(settings: Settings, options: SettingOptions): Settings {
-  const mounts = options.mount.map(mountOption);
-  const secrets = options.secret.map(secretOption);
+  const mounts = each("--mount", options.mount, mountOption);
+  const secrets = each("--secret", options.secret, secretOption);
   return {
     format: 1,
     mounts: { ...settings.mounts, ...Object.fromEntries(mounts) },
@@ -113,6 +113,19 @@ export function withOptions(settings: Settings, options: SettingOptions): Settin
     caFile: options.caFile === undefined ? settings.caFile : caFileOption(options.caFile),
     secrets: { ...settings.secrets, ...Object.fromEntries(secrets) },
   };
+}
+
+/** What was typed, name by name: a name that is given twice is a mistake, whichever was meant. */
+function each(
+  option: string,
+  texts: readonly string[],
+  read: (text: string) => [string, string],
+): readonly [string, string][] {
+  const pairs = texts.map(read);
+  const given = pairs.map(([name]) => name);
+  const twice = given.find((name, index) => given.indexOf(name) !== index);
+  if (twice === undefined) return pairs;
+  throw new UsageError("request", `${option} ${twice}=… is given twice; give it once`);
 }
 
 function pair(option: string, text: string, example: string): [string, string] {
