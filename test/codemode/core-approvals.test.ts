@@ -4,7 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { MemoryStore, type Store } from "@flowcell/journal";
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { type Codemode, createCodemode, type ExecuteResult } from "../../packages/codemode/src/index.js";
+import {
+  type Codemode,
+  type CodemodeOptions,
+  createCodemode,
+  type ExecuteResult,
+} from "../../packages/codemode/src/index.js";
 import { buildProgram, Program } from "./program.js";
 
 const open: Codemode[] = [];
@@ -13,7 +18,10 @@ afterEach(async () => {
 });
 
 /** Deliveries that were made, by what they were told. */
-async function shop(store?: Store): Promise<{ readonly codemode: Codemode; readonly paid: number[] }> {
+async function shop(
+  store?: Store,
+  more: CodemodeOptions = {},
+): Promise<{ readonly codemode: Codemode; readonly paid: number[] }> {
   const paid: number[] = [];
   const pay = {
     description: "Pays.",
@@ -33,6 +41,7 @@ async function shop(store?: Store): Promise<{ readonly codemode: Codemode; reado
       payMuch: { ...pay, needsApproval: ({ cents }: { cents: number }) => cents > 1000 },
     },
     ...(store === undefined ? {} : { store }),
+    ...more,
   });
   open.push(codemode);
   return { codemode, paid };
@@ -450,6 +459,20 @@ describe("executions that wait", () => {
     expect(await second.codemode.cancel(waiting.runId)).toMatchObject({ status: "cancelled" });
   });
 
+  test("are told that nobody answered in time, and go on", async () => {
+    const store = new MemoryStore();
+    const { codemode, paid } = await shop(store, { approvalMs: 50 });
+    const code =
+      "try { await tools.pay({ cents: 1 }) } catch (e) { console.log(e.code + ': ' + e.message) }; await tools.echo(1)";
+    const waiting = await codemode.execute(code);
+    expect(waiting.status).toBe("suspended");
+    await eventually("it ends", async () => (await store.run(waiting.runId))?.state === "finished");
+    const text = "timeout: tools.pay: nobody approved the call within 50 ms (approvalMs)";
+    expect(await store.logs(waiting.runId)).toMatchObject([{ text }]);
+    expect(await codemode.cancel(waiting.runId)).toMatchObject({ ok: true, pending: [] });
+    expect(paid).toEqual([]);
+  });
+
   test("where nothing is journaled, none are, and it says how to cancel", async () => {
     const codemode = await createCodemode({ tools: {} });
     open.push(codemode);
@@ -466,6 +489,96 @@ test("a small limit on inputs is none on scripts", async () => {
     limits: { inputBytes: 1024 },
   });
   expect(result).toMatchObject({ ok: true, value: 5000 });
+});
+
+describe("what is kept in a program's own store", () => {
+  async function finished(store: Store, flow = "codemode"): Promise<number> {
+    return (await store.runs({ flow, states: ["finished"], limit: 1000 })).length;
+  }
+
+  test("is bounded in number when the program says so, for its own name only", async () => {
+    const store = new MemoryStore();
+    const other = await shop(store, { name: "other" });
+    await other.codemode.execute("return 1");
+    const { codemode } = await shop(store, { keepRuns: 3 });
+    const waiting = await codemode.execute("return await tools.pay({ cents: 5 })");
+    let last = waiting;
+    for (let n = 0; n < 6; n++) {
+      last = await codemode.execute(`return await tools.echo(${n})`);
+      // What ended in the same millisecond is kept together.
+      await new Promise((resolve) => setTimeout(resolve, 2));
+    }
+    await eventually("the oldest are removed", async () => (await finished(store)) === 3);
+    expect(await store.run(last.runId)).not.toBeNull();
+    expect(await finished(store, "other")).toBe(1);
+    expect((await codemode.pending()).map(({ runId }) => runId)).toEqual([waiting.runId]);
+  });
+
+  test("is removed by age, also what an earlier process left; its key says so", async () => {
+    const store = new MemoryStore();
+    const first = await shop(store);
+    const old = await first.codemode.execute("return 1", { idempotencyKey: "k" });
+    await first.codemode.close();
+    expect(await finished(store)).toBe(1);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    const second = await shop(store, { keepMs: 5 });
+    expect(await store.run(old.runId)).toBeNull();
+    expect(await second.codemode.execute("return 1", { idempotencyKey: "k" })).toMatchObject({
+      status: "invalid_input",
+      error: { message: expect.stringContaining("was removed from the store") },
+    });
+  });
+
+  test("stays unless the program says otherwise, and the options need a store", async () => {
+    await expect(createCodemode({ keepMs: 5 })).rejects.toThrow("are for a store");
+    await expect(createCodemode({ keepRuns: 0 })).rejects.toThrow("keepRuns must be a whole number");
+  });
+});
+
+describe("a key of a journaled execution", () => {
+  test("can be used again when nothing of the execution ran, also for another script", async () => {
+    for (const store of [undefined, new MemoryStore()]) {
+      const { codemode } = await shop(store, { maxWorkers: 1, queueMax: 4 });
+      let reached = (): void => undefined;
+      const begun = new Promise<void>((resolve) => (reached = resolve));
+      const stop = new AbortController();
+      const busy = codemode.execute("console.log(1); await new Promise((r) => setTimeout(r, 60000))", {
+        onLog: reached,
+        signal: stop.signal,
+      });
+      await begun;
+      const late = await codemode.execute("return 1", { idempotencyKey: "k", queueDeadlineMs: 20 });
+      expect(late).toMatchObject({ started: false, status: "overloaded" });
+      const cancelled = new AbortController();
+      const second = codemode.execute("return 1", { idempotencyKey: "k", signal: cancelled.signal });
+      setTimeout(() => cancelled.abort(), 20);
+      expect(await second).toMatchObject({ started: false, status: "cancelled" });
+      stop.abort();
+      await busy;
+      const done = await codemode.execute("return 2", { idempotencyKey: "k" });
+      expect(done).toMatchObject({ ok: true, value: 2 });
+      expect(await codemode.execute("return 2", { idempotencyKey: "k" })).toMatchObject({
+        runId: done.runId,
+      });
+      expect(await codemode.execute("return 1", { idempotencyKey: "k" })).toMatchObject({
+        status: "invalid_input",
+      });
+    }
+  });
+
+  test("lets a second caller give up without ending the first one's execution", async () => {
+    const { codemode } = await shop();
+    let reached = (): void => undefined;
+    const begun = new Promise<void>((resolve) => (reached = resolve));
+    const code = "console.log(1); await new Promise((r) => setTimeout(r, 300)); return 1";
+    const first = codemode.execute(code, { idempotencyKey: "k", onLog: reached });
+    await begun;
+    const stop = new AbortController();
+    const second = codemode.execute(code, { idempotencyKey: "k", signal: stop.signal });
+    stop.abort();
+    expect(await second).toMatchObject({ status: "cancelled", error: { code: "caller" } });
+    expect(await first).toMatchObject({ ok: true, value: 1 });
+  });
 });
 
 describe("another process", () => {
@@ -501,6 +614,14 @@ describe("another process", () => {
 async function until(what: string, condition: () => boolean): Promise<void> {
   const end = Date.now() + 40_000;
   while (!condition()) {
+    if (Date.now() > end) throw new Error(`not within 40 s: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+async function eventually(what: string, condition: () => Promise<boolean>): Promise<void> {
+  const end = Date.now() + 40_000;
+  while (!(await condition())) {
     if (Date.now() > end) throw new Error(`not within 40 s: ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 10));
   }

@@ -69,6 +69,7 @@ function question(tool: Tool): HostFunction {
   });
 }
 
+/** Without a time limit of its own, for which a worker would be kept: unanswered.ts ends it. */
 function approvalOf(name: string, input: unknown): WaitCondition {
   return { kind: "approval", title: name, detail: encodedInput(name, input), timeoutMs: null };
 }
@@ -169,6 +170,12 @@ export interface Answer {
 export function answerOutcome(callId: string, approved: boolean, value: unknown): CallOutcome {
   const answer = { approved, value, by: "caller", ticket: callId };
   return { ok: true, value: encodeValue(answer, answerBounds) };
+}
+
+/** What a question ends with that nobody has answered. */
+export function unansweredOutcome(name: string, approvalMs: number): CallOutcome {
+  const message = `${name}: nobody approved the call within ${approvalMs} ms (approvalMs)`;
+  return { ok: false, error: { code: "timeout", message, retryable: true } };
 }
 
 const answerBounds = { textBytes: 1024 * 1024, attachmentBytes: 1024 * 1024 };

@@ -71,6 +71,8 @@ export async function createCodemode(options: CodemodeOptions = {}): Promise<Cod
   return codemode;
 }
 
+const approvalMsDefault = 24 * 3_600_000;
+
 class PooledCodemode implements Codemode {
   readonly tools: ToolSet;
   readonly #limits: Limits;
@@ -106,6 +108,11 @@ class PooledCodemode implements Codemode {
         store: options.store === undefined ? { own: new MemoryStore() } : { given: options.store },
         activeMost: (pool.workersMax ?? 1) + (pool.queueMax ?? 0),
         name: options.name ?? "codemode",
+        keep: {
+          ...(options.keepMs === undefined ? {} : { keepMs: options.keepMs }),
+          ...(options.keepRuns === undefined ? {} : { keepRuns: options.keepRuns }),
+        },
+        approvalMs: options.approvalMs ?? approvalMsDefault,
         functions: tools.flatMap((tool) =>
           mayAsk(tool) ? approvalFunctions(tool, (runId) => runs.historyOf(runId)) : [toolFunction(tool)],
         ),

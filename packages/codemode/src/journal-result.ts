@@ -25,6 +25,8 @@ import type { ExecuteResult } from "./result.js";
 
 /** What the journal does not hold: known to the process that ran the execution. */
 export interface SeenUsage {
+  /** False for one that this process has driven from its beginning and no worker was given. */
+  readonly begun: boolean;
   readonly bytesIn: number;
   readonly bytesOut: number;
   readonly queuedMs: number;
@@ -36,6 +38,7 @@ export interface SeenUsage {
 type StoredError = NonNullable<RunReport["error"]>;
 
 export const nothingSeen: SeenUsage = Object.freeze({
+  begun: true,
   bytesIn: 0,
   bytesOut: 0,
   queuedMs: 0,
@@ -54,7 +57,7 @@ export function journalResult(
   const calls = history.calls.flatMap((call, index) => recordOf(call, report.calls[index]));
   const base: RunReportBase<WorkerConfinement> = {
     runId: report.runId,
-    started: run.activations > 0,
+    started: run.activations > 0 && seen.begun,
     logs: report.logs,
     logsTruncated: seen.logsTruncated,
     usage: usageOf(report, calls, seen),

@@ -27,11 +27,14 @@ import { Forgetting } from "./forgetting.js";
 import { JournalRequests } from "./journal-requests.js";
 import { ended, isOver, JournalWaits } from "./journal-waits.js";
 import { type Kept, keptBytes, keptOf, manifest, newRun } from "./kept-run.js";
+import { otherScript, watched } from "./keyed-results.js";
 import { LiveCells } from "./live-cells.js";
 import type { Normalizer, NormalResult, NormalScript } from "./normalize.js";
 import type { ExecuteOptions } from "./options.js";
+import { type KeepBounds, Pruning } from "./pruning.js";
 import type { ExecuteResult } from "./result.js";
 import { newRunId } from "./run-id.js";
+import { Unanswered } from "./unanswered.js";
 
 export interface JournalParts {
   readonly pool: ConfinedPool;
@@ -45,6 +48,10 @@ export interface JournalParts {
   readonly ceilings: Limits;
   readonly isolation: "process" | "reset";
   readonly flow: string;
+  /** How long a question waits for its answer. */
+  readonly approvalMs: number;
+  /** Of a program's own store. */
+  readonly keep: KeepBounds;
   /** Executions that may run or wait for a worker. */
   readonly activeMost: number;
 }
@@ -52,6 +59,14 @@ export interface JournalParts {
 /** Executions that may wait for an answer: each holds its journal. */
 const unfinishedMost = 10_000;
 const closed = "the codemode is closed";
+const removedUnderKey =
+  "the execution under this idempotencyKey was removed from the store (keepMs, keepRuns); use another key to execute the script again";
+
+interface Made {
+  readonly created: boolean;
+  readonly runId: string;
+  readonly versionHash: string;
+}
 
 export class JournalRuns {
   readonly #parts: JournalParts;
@@ -61,6 +76,8 @@ export class JournalRuns {
   readonly #cells: LiveCells;
   readonly #waits: JournalWaits;
   readonly #forgetting: Forgetting | null;
+  readonly #pruning: Pruning | null;
+  readonly #unanswered: Unanswered;
   readonly #requests: JournalRequests;
   readonly #unfinished = new Set<string>();
   #runner: Runner | undefined;
@@ -76,6 +93,7 @@ export class JournalRuns {
       if (fence !== undefined) this.#waits.notify(fence.runId);
       for (const one of operations) if (one.kind === "quarantine") this.#forgetting?.late(one.row.runId);
     });
+    this.#pruning = "own" in store ? null : Pruning.of(store.given, parts.name, parts.keep);
     this.#waits = new JournalWaits({
       store: this.#store,
       forgetting: this.#forgetting,
@@ -83,17 +101,21 @@ export class JournalRuns {
     });
     const { name } = parts;
     const runner = (): Runner => this.#opened();
+    const { approvalMs } = parts;
+    this.#unanswered = new Unanswered({ store: this.#store, name, approvalMs, runner });
     this.#requests = new JournalRequests({ store: this.#store, name, waits: this.#waits, runner });
   }
 
   /** Takes up what an earlier process left. */
   async open(): Promise<void> {
+    await this.#pruning?.prune();
     const left = await this.#store.unfinished();
     for (const { runId, flow } of left) {
       if (flow !== this.#parts.name) continue;
       this.#unfinished.add(runId);
       this.#opened().adopt(runId);
     }
+    this.#unanswered.watch();
   }
 
   async execute(code: unknown, options: ExecuteOptions): Promise<ExecuteResult> {
@@ -130,18 +152,19 @@ export class JournalRuns {
   }
 
   async #begin(kept: Kept, options: ExecuteOptions, script: NormalScript): Promise<ExecuteResult> {
-    const run = newRun(this.#parts.name, kept, options.idempotencyKey);
-    const result = await this.#store.commit({ operations: [{ kind: "createRun", run }] });
-    const made = result.ok ? result.results[0] : undefined;
-    if (made?.kind !== "run") throw new Error(result.ok ? "the store made no run" : result.message);
-    if (!made.created) {
+    const { idempotencyKey, signal } = options;
+    let key = idempotencyKey;
+    let made = await this.#made(kept, key);
+    while (!made.created) {
       const before = await this.#store.run(made.runId);
-      if (before?.versionHash !== run.versionHash)
-        return refuse(
-          "request",
-          "the idempotencyKey was used for another script; use one key for one script",
-        );
-      return await this.#waits.result(made.runId, isOver);
+      if (before === null) return refuse("request", removedUnderKey);
+      if (before.state !== "finished" || (before.activations > 0 && this.#cells.begun(made.runId))) {
+        if (before.versionHash !== made.versionHash) return refuse("request", otherScript);
+        return await watched(this.#waits.result(made.runId, isOver), signal);
+      }
+      // Nothing of it ran: it is tried again, under a key that whoever else tries finds too.
+      key = `${idempotencyKey}\n${before.runId}`;
+      made = await this.#made(kept, key);
     }
     const { runId } = made;
     options.onRun?.(runId);
@@ -149,6 +172,14 @@ export class JournalRuns {
     this.#cells.keep(runId, options.onLog, script.warnings);
     this.#opened().adopt(runId);
     return await this.#watched(runId, options);
+  }
+
+  async #made(kept: Kept, key: string | undefined): Promise<Made> {
+    const run = newRun(this.#parts.name, kept, key);
+    const result = await this.#store.commit({ operations: [{ kind: "createRun", run }] });
+    const made = result.ok ? result.results[0] : undefined;
+    if (made?.kind !== "run") throw new Error(result.ok ? "the store made no run" : result.message);
+    return { created: made.created, runId: made.runId, versionHash: run.versionHash };
   }
 
   async #watched(runId: string, { signal, queueDeadlineMs }: ExecuteOptions): Promise<ExecuteResult> {
@@ -209,11 +240,13 @@ export class JournalRuns {
   #finished(run: RunRow): void {
     this.#unfinished.delete(run.runId);
     this.#forgetting?.finished(run);
+    this.#pruning?.finished();
     this.#waits.notify(run.runId);
   }
 
   #suspended(run: RunRow): void {
     this.#forgetting?.suspended(run);
+    this.#unanswered.watch();
     this.#waits.notify(run.runId);
   }
 
@@ -260,7 +293,9 @@ export class JournalRuns {
 
   async close(): Promise<void> {
     this.#waits.stop(closed);
+    this.#unanswered.close();
     await this.#runner?.close();
+    await this.#pruning?.close();
     this.#waits.end(closed);
   }
 }

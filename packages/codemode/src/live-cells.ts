@@ -13,7 +13,6 @@ import type { ExecuteOptions } from "./options.js";
 interface Live {
   readonly onLog: ExecuteOptions["onLog"];
   seen: SeenUsage;
-  begun: boolean;
   nextLog: number;
 }
 
@@ -36,7 +35,7 @@ export class LiveCells implements CellPool {
   }
 
   keep(runId: string, onLog: ExecuteOptions["onLog"], warnings: readonly string[]): void {
-    this.#live.set(runId, { onLog, seen: { ...nothingSeen, warnings }, begun: false, nextLog: 0 });
+    this.#live.set(runId, { onLog, seen: { ...nothingSeen, begun: false, warnings }, nextLog: 0 });
     for (const oldest of this.#live.keys()) {
       if (this.#live.size <= liveMost) break;
       this.#live.delete(oldest);
@@ -49,7 +48,7 @@ export class LiveCells implements CellPool {
 
   /** Whether a worker has had it; true for a run of which nothing is known. */
   begun(runId: string): boolean {
-    return this.#live.get(runId)?.begun ?? true;
+    return this.seen(runId).begun;
   }
 
   health(): { readonly waiting: number } {
@@ -68,7 +67,7 @@ export class LiveCells implements CellPool {
       isolation,
       driver: {
         begun: (activation) => {
-          if (live !== undefined) live.begun = true;
+          if (live !== undefined) live.seen = { ...live.seen, begun: true };
           request.driver.begun(activation);
         },
         called: (call) => request.driver.called(call),

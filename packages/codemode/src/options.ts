@@ -22,6 +22,12 @@ export interface CodemodeOptions {
   readonly store?: Store;
   /** Whose executions these are in the store: a later process goes on with those of the same name. Default "codemode". */
   readonly name?: string;
+  /** How long a call waits for its approval before it fails with `timeout`. Default 24 hours. */
+  readonly approvalMs?: number;
+  /** Finished executions in the store are removed when they ended longer ago than this. Unless given, they stay. */
+  readonly keepMs?: number;
+  /** Of the finished executions in the store, about so many are kept, the newest. Unless given, all. */
+  readonly keepRuns?: number;
   /** `process` (default): a process that has run nothing before and runs nothing after. `reset`: one after the other, from a pristine image. */
   readonly isolation?: "process" | "reset";
   /** Processes at any time. Default eight for each processor. */
@@ -71,6 +77,9 @@ const codemodeTable: OptionTable<CodemodeOptions> = {
     check: (value) => typeof value === "string" && /^[\w.-]{1,100}$/.test(value),
     wanted: "1 to 100 letters, digits, _, . or -",
   },
+  approvalMs: { check: isPositive, wanted: "a whole number of milliseconds, 1 or more" },
+  keepMs: { check: isPositive, wanted: "a whole number of milliseconds, 1 or more" },
+  keepRuns: { check: isPositive, wanted: "a whole number, 1 or more" },
   isolation: { check: isOneOf("process", "reset"), wanted: '"process" or "reset"' },
   maxWorkers: { check: isPositive, wanted: "a whole number, 1 or more" },
   queueMax: { check: isWhole, wanted: "a whole number, 0 or more" },
@@ -135,6 +144,10 @@ const foreign: ReadonlyMap<string, string> = new Map([
   ["max_output_size", "limits.resultBytes"],
   ["maxConsoleOutputBytes", "limits.outputBytes"],
   ["maxBridgeRequests", "limits.hostCalls"],
+  ["approvalTimeout", "approvalMs"],
+  ["approvalTimeoutMs", "approvalMs"],
+  ["retentionMs", "keepMs"],
+  ["maxRuns", "keepRuns"],
   ["abortSignal", "signal"],
   ["key", "idempotencyKey"],
   ["filename", "label"],
@@ -143,7 +156,11 @@ const foreign: ReadonlyMap<string, string> = new Map([
 
 /** What is wrong with the options of a codemode, or undefined. */
 export function codemodeProblem(options: object): string | undefined {
-  return optionProblem(options, codemodeTable, foreign);
+  const problem = optionProblem(options, codemodeTable, foreign);
+  if (problem !== undefined) return problem;
+  const { store, keepMs, keepRuns } = options as CodemodeOptions; // as its table says, just checked
+  if (store !== undefined || (keepMs === undefined && keepRuns === undefined)) return undefined;
+  return "options keepMs and keepRuns are for a store: without one, what finished is forgotten in time";
 }
 
 /** What is wrong with the options of an execution, or undefined. */

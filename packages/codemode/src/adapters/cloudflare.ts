@@ -158,8 +158,9 @@ const normalizersMost = 16;
 function optionsProblem(own: object, onReport: unknown): string | undefined {
   if (onReport !== undefined && typeof onReport !== "function") return "option onReport must be a function";
   if ("tools" in own) return "option tools is not for an executor: the tools come with each execute()";
-  if ("store" in own || "name" in own)
-    return "options store and name are not for an executor: the package keeps its own journal";
+  const journal = ["store", "name", "approvalMs", "keepMs", "keepRuns"].find((key) => key in own);
+  if (journal !== undefined)
+    return `option ${journal} is not for an executor: the package keeps its own journal`;
   if ("globalOutbound" in own)
     return "option globalOutbound: scripts have no network; give them a tool that fetches";
   if ("loader" in own) return "option loader is the reference executor's; a FlowcellExecutor needs none";
