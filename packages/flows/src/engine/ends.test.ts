@@ -12,6 +12,7 @@ import {
   resultOf,
   row,
 } from "../testing/engine-harness.js";
+import { StoodClock } from "../testing/hand-given.js";
 import type { ScriptHost } from "../testing/scripted-pool.js";
 
 const made: Harness[] = [];
@@ -43,7 +44,9 @@ describe("cancelling", () => {
 
   test("a run ends it, aborts what it began, and records how that ended", async () => {
     let begun = 0;
+    const clock = new StoodClock();
     const one = harness({
+      now: clock.now,
       functions: [
         row("f", "once", (_args, { signal }) => {
           begun += 1;
@@ -52,9 +55,12 @@ describe("cancelling", () => {
       ],
       scripts: { blocked },
     });
-    const runId = await one.start("blocked", undefined, { deadlineMs: 3000 });
+    const runId = await one.start("blocked", undefined, { deadlineMs: 100 });
     await one.until(() => begun === 1);
     expect(one.runner.cancel(runId, "ada", "caller")).toBe(true);
+    // Until the deadline it may answer by itself.
+    await one.until(async () => (await one.store.run(runId))?.endStatus === "cancelled");
+    clock.pass(200);
     const run = await one.end(runId);
     expect(run).toMatchObject({ status: "cancelled", reason: "caller", cancelRequestedBy: "ada" });
     const { deliveries } = await one.history(runId);
@@ -140,24 +146,27 @@ describe("the end of the script", () => {
   });
 
   test("the deadline ends a run whose effect does not answer; what the handler says later is kept aside", async () => {
+    const clock = new StoodClock();
+    let begun = 0;
+    let say: (value: unknown) => void = () => undefined;
     const one = harness({
+      now: clock.now,
       functions: [
-        row(
-          "slow",
-          "once",
-          (_args, { signal }) =>
-            new Promise((resolve) => {
-              signal.addEventListener("abort", () => setTimeout(() => resolve("it was done"), 20));
-            }),
-        ),
+        row("slow", "once", () => {
+          begun += 1;
+          return new Promise((resolve) => (say = resolve));
+        }),
       ],
       scripts: { slow: (host) => host.call("slow") },
     });
-    const runId = await one.start("slow", undefined, { deadlineMs: 2500 });
+    const runId = await one.start("slow", undefined, { deadlineMs: 100 });
+    await one.until(() => begun === 1);
+    clock.pass(200);
     const run = await one.end(runId);
     expect(run).toMatchObject({ status: "timed_out", reason: "deadline" });
     const { deliveries } = await one.history(runId);
     expect(deliveries).toMatchObject([{ outcome: { ok: false, error: { code: "outcome_unknown" } } }]);
+    say("it was done");
     const kept = await one.until(async () => {
       const rows = await one.store.quarantined(runId);
       return rows.length > 0 && rows;
@@ -430,22 +439,20 @@ describe("failures of flowcell", () => {
 
 describe("draining", () => {
   test("suspends what waits, leaves what is not begun, and waits for effects", async () => {
-    let answer: (value: unknown) => void = () => undefined;
+    const answers: ((value: unknown) => void)[] = [];
+    const byHand = (): Promise<unknown> => new Promise((resolve) => answers.push(resolve));
     const one = harness({
       activationsMost: 2,
-      functions: [
-        row("slow", "once", () => new Promise((resolve) => (answer = resolve))),
-        row("read", "read", () => new Promise((resolve) => setTimeout(() => resolve("read"), 30))),
-      ],
+      functions: [row("slow", "once", byHand), row("read", "read", byHand)],
       scripts: { slow: (host) => host.call("slow"), reads: (host) => host.call("read") },
     });
     const slow = await one.start("slow");
     const reads = await one.start("reads");
-    await one.until(async () => (await one.history(slow)).calls.length === 1);
+    await one.until(() => answers.length === 2);
     const pending = await one.start("reads");
     const drained = one.runner.drain(20_000);
     expect(await one.rest(slow)).toMatchObject({ reason: "calls" });
-    answer("done");
+    for (const answer of answers) answer("done");
     await drained;
     expect(one.scripted.running).toEqual([]);
     // What it did is on record, and it is for the next process to go on.
@@ -475,10 +482,17 @@ describe("draining", () => {
   });
 
   test("runs that sleep are not woken any more", async () => {
-    const one = harness({ suspendAfterMs: 0, scripts: { sleeps: (host) => host.call("sleep", 60) } });
+    const clock = new StoodClock();
+    const one = harness({
+      suspendAfterMs: 0,
+      now: clock.now,
+      scripts: { sleeps: (host) => host.call("sleep", 20) },
+    });
     const runId = await one.start("sleeps");
     await one.rest(runId);
-    await one.runner.drain(1000);
+    await one.runner.drain(60_000);
+    clock.pass(1_000);
+    // Time in which an alarm that was left would ring.
     await new Promise((resolve) => setTimeout(resolve, 100));
     expect(await one.store.run(runId)).toMatchObject({ state: "suspended" });
   });

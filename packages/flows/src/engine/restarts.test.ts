@@ -4,6 +4,7 @@ import { encodeValue } from "@flowcell/protocol";
 import { describe, expect, test } from "vitest";
 import { type Cut, cuttingStore } from "../testing/cutting-store.js";
 import { Harness, newRun, resultOf, row } from "../testing/engine-harness.js";
+import { StoodClock } from "../testing/hand-given.js";
 import { reference, referenceResult, World } from "../testing/world.js";
 
 const scripts = { reference };
@@ -132,18 +133,12 @@ describe("the reference flow", () => {
 describe("two runners on one store", () => {
   test("the one that claimed first is fenced, stops at once and writes nothing more", async () => {
     const store = new MemoryStore();
-    const aborted: string[] = [];
     let begun = 0;
+    let answer: (value: unknown) => void = () => undefined;
     const functions = [
-      row("slow", "read", (_args, { signal }) => {
+      row("slow", "read", () => {
         begun += 1;
-        return new Promise((resolve, reject) => {
-          signal.addEventListener("abort", () => {
-            aborted.push("slow");
-            reject(new Error("aborted"));
-          });
-          setTimeout(() => resolve("read"), 200);
-        });
+        return begun > 1 ? "read" : new Promise((resolve) => (answer = resolve));
       }),
     ];
     const both = { slow: (host: Parameters<typeof reference>[0]) => host.call("slow") };
@@ -154,6 +149,7 @@ describe("two runners on one store", () => {
     next.runner.adopt(runId);
     const run = await next.end(runId);
     expect(resultOf(run)).toBe("read");
+    answer("late");
     await old.until(() => old.runner.active === 0);
     expect(old.finished).toEqual([]);
     expect(old.failures).toEqual([]);
@@ -166,11 +162,14 @@ describe("two runners on one store", () => {
   test("a run that sleeps with the old one is not woken by it any more", async () => {
     const store = new MemoryStore();
     const sleeps = { sleeps: (host: Parameters<typeof reference>[0]) => host.call("sleep", 120) };
-    const old = new Harness({ store, scripts: sleeps, suspendAfterMs: 0 });
+    const clock = new StoodClock();
+    const old = new Harness({ store, scripts: sleeps, suspendAfterMs: 0, now: clock.now });
     const runId = await old.start("sleeps");
     await old.rest(runId);
-    const next = new Harness({ store, scripts: sleeps, suspendAfterMs: 0 });
+    const next = new Harness({ store, scripts: sleeps, suspendAfterMs: 0, now: clock.now });
     next.runner.adopt(runId);
+    await next.until(async () => (await store.run(runId))?.generation === 2);
+    clock.pass(120);
     expect(await next.end(runId)).toMatchObject({ status: "completed" });
     await old.until(() => old.runner.active === 0);
     expect([old.finished, old.failures]).toEqual([[], []]);

@@ -1,9 +1,10 @@
 // The runner with a scripted pool and a store in memory: effects, suspension, waits, turns.
 import { flowFunctions } from "@flowcell/host";
 import { MemoryStore } from "@flowcell/journal";
-import { encodeValue } from "@flowcell/protocol";
+import { decodeValue, encodeValue } from "@flowcell/protocol";
 import { afterEach, describe, expect, test } from "vitest";
 import { Harness, type HarnessOptions, newRun, resultOf, row } from "../testing/engine-harness.js";
+import { HandGiven, StoodClock } from "../testing/hand-given.js";
 import type { ScriptHost } from "../testing/scripted-pool.js";
 import { runOutcome } from "./run-outcome.js";
 
@@ -158,8 +159,10 @@ describe("a suspended run", () => {
 
   test("holds no worker, and goes on by replay when its time has come", async () => {
     let looks = 0;
+    const clock = new StoodClock();
     const one = harness({
       suspendAfterMs: 0,
+      now: clock.now,
       functions: [row("look", "read", () => ++looks)],
       scripts: { sleeper },
     });
@@ -167,6 +170,7 @@ describe("a suspended run", () => {
     const rest = await one.rest(runId);
     expect(rest).toMatchObject({ state: "suspended", status: "suspended", reason: "waiting" });
     expect(one.scripted.running).toEqual([]);
+    clock.pass(40);
     const run = await one.end(runId);
     expect(resultOf(run)).toEqual([1, 2]);
     expect(run.activations).toBe(2);
@@ -175,8 +179,10 @@ describe("a suspended run", () => {
   });
 
   test("timers count on over a suspension", async () => {
+    const clock = new StoodClock();
     const one = harness({
       suspendAfterMs: 0,
+      now: clock.now,
       scripts: {
         timers: async (host) => {
           const before = host.now();
@@ -187,8 +193,11 @@ describe("a suspended run", () => {
       },
     });
     const runId = await one.start("timers");
-    expect(resultOf(await one.end(runId))).toBeGreaterThanOrEqual(60);
-    expect(one.suspended.length).toBeGreaterThanOrEqual(1);
+    await one.rest(runId);
+    clock.pass(30);
+    await one.rest(runId, 2);
+    clock.pass(30);
+    expect(resultOf(await one.end(runId))).toBe(60);
   });
 
   test.each([
@@ -393,32 +402,25 @@ describe("order", () => {
     await Promise.all([take("a"), take("b"), take("c")]);
     const first = await Promise.race([host.call("answer", "d"), host.call("answer", "e")]);
     const any = await Promise.any([host.call("answer", "fails"), host.call("answer", "f")]);
-    await host.call("sleep", 80);
+    await host.call("signal.wait", "go");
     return [order, first, any];
   };
 
   test("outcomes come in the order in which they were recorded, live and in a replay", async () => {
-    const delays: Record<string, number> = { a: 30, b: 1, c: 15, d: 40, e: 1, f: 5 };
-    const one = harness({
-      suspendAfterMs: 0,
-      functions: [
-        row("answer", "read", ([name]) => {
-          const delay = delays[String(name)];
-          if (delay === undefined) throw new Error("fails");
-          return new Promise((resolve) => setTimeout(() => resolve(name), delay));
-        }),
-      ],
-      scripts: { racing },
-    });
+    const hand = new HandGiven();
+    const one = harness({ functions: hand.functions, scripts: { racing } });
     const runId = await one.start("racing");
+    for (const name of ["b", "c", "a", "e", "f", "d"]) await hand.give(one, runId, name);
+    await one.rest(runId);
+    await one.signal(runId, "go");
     const run = await one.end(runId);
     expect(run.activations).toBe(2);
     const { deliveries, calls } = await one.history(runId);
     const recorded = deliveries.flatMap((delivery) =>
-      delivery.kind === "call" && delivery.outcome.ok ? [JSON.parse(delivery.outcome.value.text)] : [],
+      delivery.kind === "call" && delivery.outcome.ok ? [decodeValue(delivery.outcome.value)] : [],
     );
     const [order, first, any] = resultOf(run) as [string[], string, string];
-    expect(order).toEqual(recorded.filter((name) => ["a", "b", "c"].includes(name)));
+    expect(order).toEqual(recorded.filter((name) => ["a", "b", "c"].includes(String(name))));
     expect(order).toEqual(["b", "c", "a"]);
     expect([first, any]).toEqual(["e", "f"]);
     expect(calls).toHaveLength(8);
