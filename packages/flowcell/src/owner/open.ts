@@ -96,12 +96,13 @@ export async function openOwner(
 export function serviceSettings(
   settings: Settings,
   environment: NodeJS.ProcessEnv,
-): Pick<FlowServiceOptions, "mounts" | "secretValue" | "privateHosts" | "caPem"> {
+): Pick<FlowServiceOptions, "mounts" | "secretValue" | "privateHosts" | "caPem" | "storeBytesMost"> {
   return {
     mounts: new Map(Object.entries(settings.mounts)),
     secretValue: secretLookup(settings, environment),
     privateHosts: settings.privateHosts,
     caPem: settings.caFile === null ? undefined : readPem(settings.caFile),
+    ...(settings.storeBytes === undefined ? {} : { storeBytesMost: settings.storeBytes }),
   };
 }
 

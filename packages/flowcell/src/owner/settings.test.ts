@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync }
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
+import { serviceSettings } from "./open.js";
 import { noSettings, readSettings, secretLookup, withOptions, writeSettings } from "./settings.js";
 
 const scratch = mkdtempSync(join(tmpdir(), "settings-"));
@@ -73,9 +74,27 @@ describe("the file", () => {
     ["a relative mount", { ...noSettings, mounts: { a: "b" } }, /mounts\.a/],
     ["a secret's value", { ...noSettings, secrets: { a: "s3cret" } }, /must be env:NAME/],
     ["another format", { ...noSettings, format: 2 }, /format/],
+    [
+      "a store that holds nothing",
+      { ...noSettings, storeBytes: 1000 },
+      /storeBytes: must be at least 1048576/,
+    ],
+    ["part of a byte", { ...noSettings, storeBytes: 5_000_000.5 }, /storeBytes/],
+    ["a misspelt bound", { ...noSettings, storeByte: 1 }, /did you mean storeBytes\?/],
   ])("%s is refused", (_what, content, message) => {
     expect(() => readSettings(text(content))).toThrow(message);
   });
+});
+
+test("the store's bound is kept when options are added, and is what the service gets", () => {
+  const storeBytes = 5_000_000;
+  const settings = withOptions(readSettings(text({ ...noSettings, storeBytes })), {
+    ...none,
+    allowNet: ["intranet"],
+  });
+  expect(settings).toMatchObject({ storeBytes, privateHosts: ["intranet"] });
+  expect(serviceSettings(settings, {}).storeBytesMost).toBe(storeBytes);
+  expect(serviceSettings(noSettings, {})).not.toHaveProperty("storeBytesMost");
 });
 
 test("a secret is looked up when it is used, and an empty one is none", () => {

@@ -21,6 +21,9 @@ import { ConfigurationError } from "./failures.js";
 const names = /^[a-z0-9_-]{1,63}$/;
 const environmentReference = /^env:[A-Za-z_][A-Za-z0-9_]{0,127}$/;
 
+/** An empty store has its tables, and one run should have room. */
+const storeBytesLeast = 1024 * 1024;
+
 const schema = z.strictObject({
   format: z.literal(1),
   mounts: z.record(z.string().check(z.regex(names)), z.string().check(z.startsWith("/"))),
@@ -29,6 +32,10 @@ const schema = z.strictObject({
   secrets: z.record(
     z.string().check(z.regex(names)),
     z.string().check(z.regex(environmentReference, "must be env:NAME")),
+  ),
+  /** Above this the oldest finished runs go; written by hand. */
+  storeBytes: z.optional(
+    z.number().check(z.int(), z.minimum(storeBytesLeast, `must be at least ${storeBytesLeast}`)),
   ),
 });
 
@@ -73,7 +80,7 @@ function parse(path: string, text: string): Settings {
   const [issue] = parsed.error.issues;
   if (issue?.code === "unrecognized_keys") {
     const key = issue.keys[0] ?? "";
-    const near = didYouMean(key, Object.keys(noSettings));
+    const near = didYouMean(key, [...Object.keys(noSettings), "storeBytes"]);
     throw new ConfigurationError(
       `${path}: unknown key ${JSON.stringify(key)}${near === undefined ? "" : `; did you mean ${near}?`}`,
     );
@@ -107,7 +114,7 @@ export function withOptions(settings: Settings, options: SettingOptions): Settin
   const mounts = each("--mount", options.mount, mountOption);
   const secrets = each("--secret", options.secret, secretOption);
   return {
-    format: 1,
+    ...settings,
     mounts: { ...settings.mounts, ...Object.fromEntries(mounts) },
     privateHosts: [...new Set([...settings.privateHosts, ...options.allowNet.map(hostOption)])],
     caFile: options.caFile === undefined ? settings.caFile : caFileOption(options.caFile),
