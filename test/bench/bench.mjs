@@ -200,7 +200,7 @@ const rows = [
 /** One row measures all effects; the others show its parts. */
 function flowRows() {
   const part = (effect) => () => ({ ...report.results["journaled calls"].effects[effect] });
-  const show = (r) => `${r.p50.toFixed(2)} ms, ${r.beyond.toFixed(2)} beyond`;
+  const show = (r) => `${r.p50.toFixed(2)} ms, ${r.beyond.toFixed(2)} beyond, ${r.pages.toFixed(1)} pages`;
   return [
     [
       "journaled calls",

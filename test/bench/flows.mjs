@@ -7,6 +7,7 @@ import {
   mkdtempSync,
   openSync,
   rmSync,
+  statSync,
   writeFileSync,
   writeSync,
 } from "node:fs";
@@ -137,15 +138,34 @@ async function openFlows(workersMax) {
   };
 }
 
+/** What a call of each effect writes to the log of a new store, whose log still grows with every page: header and page. */
+async function pagesPerCall(effect) {
+  const calls = 100;
+  const flows = await openFlows(1);
+  try {
+    const log = () => statSync(join(flows.folder, "store.sqlite-wal")).size;
+    await flows.run({ effect, count: 0 });
+    const before = log();
+    await flows.run({ effect, count: 0 });
+    const empty = log() - before;
+    await flows.run({ effect, count: calls });
+    return (log() - before - 2 * empty) / (24 + 4096) / calls;
+  } finally {
+    await flows.close();
+  }
+}
+
 /**
  * The time of one awaited call of each effect, without the run around it: runs of many calls against runs of none. `beyond`
- * is what is left when the disk's own flushes are subtracted, one for local and read, two for keyed and once.
+ * is what is left when the disk's own flushes are subtracted, one for local and read, two for keyed and once. A flush of the
+ * probe writes one page, those of a call write `pages` together. Nothing is measured before each effect has run for a while:
+ * the first thousand calls of a process are mostly the compiler's.
  */
 export async function journaledCalls(rounds) {
   const calls = 100;
   const flows = await openFlows(2);
   try {
-    await flows.run({ effect: "local", count: calls });
+    for (const effect of ["local", "read", "keyed", "once"]) await flows.run({ effect, count: 5 * calls });
     const empty = median(await samples(rounds, () => flows.run({ effect: "local", count: 0 })));
     const flushMs = flushP50(flows.folder, 200);
     const result = { flushP50: flushMs, effects: {} };
@@ -158,7 +178,8 @@ export async function journaledCalls(rounds) {
       const times = await samples(rounds, () => flows.run({ effect, count: calls }));
       const each = times.map((ms) => (ms - empty) / calls);
       const p50 = median(each);
-      result.effects[effect] = { p50, p99: percentile(each, 99), beyond: p50 - flushes * flushMs };
+      const beyond = p50 - flushes * flushMs;
+      result.effects[effect] = { p50, p99: percentile(each, 99), beyond, pages: await pagesPerCall(effect) };
     }
     return result;
   } finally {
@@ -166,9 +187,9 @@ export async function journaledCalls(rounds) {
   }
 }
 
-/** Journaled calls a second over twenty runs at the same time, all effects mixed. */
+/** Journaled calls a second over twenty runs at the same time, each with a worker, all effects mixed. */
 export async function journaledThroughput(callsEach) {
-  const flows = await openFlows(4);
+  const flows = await openFlows(20);
   try {
     const effects = ["local", "read", "keyed", "once"];
     const round = (count) =>
