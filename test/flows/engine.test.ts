@@ -21,6 +21,7 @@ import {
   resultOf,
   row,
 } from "../../packages/flows/src/testing/engine-harness.js";
+import { HandGiven } from "../../packages/flows/src/testing/hand-given.js";
 import { referenceResult, World } from "../../packages/flows/src/testing/world.js";
 import { childrenOf } from "../parent/processes.js";
 
@@ -173,12 +174,7 @@ describe.each(stores)("over a store %s", (_, make) => {
   });
 
   test("all, race, any and allSettled see in a replay what they saw live", async () => {
-    const delays: Readonly<Record<string, number>> = { a: 40, b: 1, c: 20, d: 50, e: 1, f: 10, g: 5 };
-    const answer = row("answer", "read", ([name]) => {
-      const delay = delays[String(name)];
-      if (delay === undefined) throw new Error("fails");
-      return new Promise((resolve) => setTimeout(() => resolve(name), delay));
-    });
+    const hand = new HandGiven();
     const body = `
       const order = [];
       const take = (name) => host.answer(name).then((value) => order.push(value));
@@ -187,11 +183,14 @@ describe.each(stores)("over a store %s", (_, make) => {
       const any = await Promise.any([host.answer("fails"), host.answer("f")]);
       const settled = await Promise.allSettled([host.answer("fails"), host.answer("g")]);
       const random = Math.random();
-      await host.sleep(150);
+      await host.signal.wait("go");
       return [order, first, any, settled.map(({ status }) => status), random === Math.random(), Date.now()];`;
     const store = await opened(make);
-    const lab = new Laboratory(await runnableOf(body, [answer]), store, { suspendAfterMs: 0 });
+    const lab = new Laboratory(await runnableOf(body, hand.functions), store);
     const runId = await lab.start();
+    for (const name of ["b", "c", "a", "e", "f", "g", "d"]) await hand.give(lab.harness, runId, name);
+    await lab.harness.rest(runId);
+    await lab.harness.signal(runId, "go");
     const result = (await lab.result(runId)) as unknown[];
     expect(result.slice(0, 5)).toEqual([["b", "c", "a"], "e", "f", ["rejected", "fulfilled"], false]);
     const history = await store.history(runId);
@@ -394,15 +393,20 @@ describe("in real workers", () => {
     const spend = "{ let x = 0; for (let n = 0; n < 3e6; n++) x += n; }";
     const once = new Laboratory(await runnableOf(spend, [], { cpuMs: 20_000 }), store);
     const { cpuUs } = await once.harness.end(await once.start());
-    // Enough for each part, with the noise of a busy machine, and not for all five, which the last activation goes through.
-    const cpuMs = Math.ceil((2.5 * cpuUs) / 1000);
-    const body = `for (let part = 0; part < 5; part++) { ${spend} await host.sleep(60); } return 1`;
-    const lab = new Laboratory(await runnableOf(body, [], { cpuMs }), store, { suspendAfterMs: 0 });
+    // Enough for each part, with the noise of a busy machine, and not for all six, which the last activation goes through.
+    const cpuMs = Math.ceil((3 * cpuUs) / 1000);
+    const parts = 6;
+    const body = `for (let part = 0; part < ${parts}; part++) { ${spend} await host.signal.wait("go"); } return 1`;
+    const lab = new Laboratory(await runnableOf(body, [], { cpuMs }), store);
     const runId = await lab.start();
+    for (let part = 1; part <= parts; part++) {
+      await lab.harness.rest(runId, part);
+      await lab.harness.signal(runId, "go");
+    }
     expect(await lab.result(runId)).toBe(1);
-    const run = await store.run(runId);
-    expect(run?.activations).toBeGreaterThanOrEqual(2);
-    const unbroken = new Laboratory(await runnableOf(spend.repeat(5), [], { cpuMs }), store);
+    expect((await store.run(runId))?.activations).toBe(parts + 1);
+    // Many: the first measurement may have been of a slow moment.
+    const unbroken = new Laboratory(await runnableOf(spend.repeat(24), [], { cpuMs }), store);
     expect(await unbroken.harness.end(await unbroken.start())).toMatchObject({ reason: "cpu" });
   });
 
