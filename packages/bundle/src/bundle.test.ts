@@ -352,6 +352,54 @@ describe("the fence", () => {
   });
 });
 
+describe("a name that is put together", () => {
+  const tooFar = `${"../".repeat(40)}`;
+
+  test.each([
+    ["js", `export default (n) => import("${tooFar}" + n + ".js");`],
+    ["js", `export default (n) => import(\`${tooFar}\${n}/x.js\`);`],
+    ["js", 'export default (n) => import(/* webpack: "x" */ "./" + n);'],
+    ["js", 'export default (n) => import/**/("./" + n, { with: { type: "json" } });'],
+    ["js", 'export default (n) => require("./" + n);'],
+    ["js", 'export default (n) => (require)("./" + n);'],
+    ["js", 'export default (n) => requir\\u0065("./" + n);'],
+    ["js", 'export default (n) => import(n ? "./a" + n : "./b.js");'],
+    ["js", 'export default (n) => import("." + "/" + n);'],
+    ["ts", 'const enum Way { Out = "../" }\nexport default (n: string) => import(Way.Out + n);'],
+    ["ts", 'declare const require: any;\nexport default (n: string) => require!("./" + n);'],
+    ["ts", 'declare const require: any;\nexport default (n: string) => (require as any)<any>("./" + n);'],
+  ])("is refused at its place, and no folder is looked through (.%s: %s)", async (ending, source) => {
+    // With an import of its own a script does not take the short way, on which there is no bundler.
+    const flow = `import "./b.js";${source}`;
+    const { code, message } = await failureOf({ [`flow.${ending}`]: flow, "b.js": "export const b = 1;" });
+    expect({ code, message }).toEqual({
+      code: "import_refused",
+      message: expect.stringMatching(/^flow\.[jt]s:[12]:\d+: import\(\) of a computed name finds nothing/),
+    });
+  });
+
+  test("is refused in a file that is imported, and in a script without a folder", async () => {
+    const files = {
+      "flow.js": 'import { get } from "./get.js"; export default get;',
+      "get.js": '// first\nexport const get = (n) => import("./" + n);',
+    };
+    expect((await failureOf(files)).message).toMatch(/^get\.js:2:\d+: import\(\) of a computed name/);
+    const alone = await bundleSource(`export default (n) => import("${tooFar}" + n);`, limits);
+    expect(alone).toMatchObject({ ok: false, failure: { code: "import_refused" } });
+  });
+
+  test.each([
+    'export default async (n) => (await import(n > 0 ? "./a.js" : "./b.js")).v;',
+    "export default async () => (await import(`./a.js`)).v;",
+    'export default async () => (await import("./" + "a.js")).v;',
+    'export default async () => (await import("./a.js")).v; // or require("./" + n)',
+    `export default async () => (await import("./a.js")).v + 'require("./" + n)'.length - 17;`,
+  ])("is another thing than a name that stands there: %s", async (source) => {
+    const files = { "flow.js": source, "a.js": "export const v = 7;", "b.js": "export const v = 7;" };
+    expect(await resultOf(files, 1)).toBe(7);
+  });
+});
+
 describe("refusals", () => {
   test.each(["js", "ts"])(
     "a syntax error in a .%s file shows file, line, column, the line and a caret",

@@ -38,6 +38,16 @@ export type BuildOutcome =
   | { readonly ok: true; readonly built: BuiltBundle }
   | { readonly ok: false; readonly failure: BundleFailure };
 
+/** How a text is understood: the same for the bundle and for what the fence looks at before. */
+const syntax = {
+  target: engineTarget,
+  charset: "utf8",
+  legalComments: "none",
+  // No tsconfig file is looked for.
+  tsconfigRaw: { compilerOptions: { useDefineForClassFields: true } },
+  logLevel: "silent",
+} as const;
+
 type Esbuild = typeof import("esbuild");
 
 export async function buildScript(
@@ -67,7 +77,7 @@ async function attempt(
   end: number,
 ): Promise<Attempt> {
   for (let tries = 0; ; tries++) {
-    const fence = new Fence(entry, sourceBytes);
+    const fence = new Fence(entry, sourceBytes, syntax);
     const outcome = await race(esbuild, esbuild.build(buildOptions(fence, entry, keepNames)), end);
     if (outcome === "deadline") {
       const what = "could not be bundled in time; is it generated code?";
@@ -119,18 +129,13 @@ function buildOptions(fence: Fence, entry: FenceEntry, keepNames: boolean): Buil
     platform: "neutral",
     // Packages say where their code is by these fields; the neutral platform looks at neither by itself.
     mainFields: ["module", "main"],
-    target: engineTarget,
+    ...syntax,
     sourcemap: "external",
     sourcesContent: false,
-    charset: "utf8",
-    legalComments: "none",
     keepNames,
     metafile: true,
     // Said in the author's own words by locate().
     logOverride: { [computedImport]: "warning" },
-    // No tsconfig file is looked for.
-    tsconfigRaw: { compilerOptions: { useDefineForClassFields: true } },
-    logLevel: "silent",
     logLimit: 20,
   };
 }

@@ -4,7 +4,8 @@
  * resolved here and every byte is read here: modules live in a namespace of their own, in which esbuild opens nothing.
  *
  * Kept true: what enters the bundle is a .ts, .js or .json file whose real path, after links, lies under the real folder of
- * the entry (its own node_modules included). No tsconfig is read, no environment is consulted, no URL is fetched, no source
+ * the entry (its own node_modules included). esbuild looks into no folder but to resolve a name that stands in the text. No
+ * tsconfig is read, no environment is consulted, no URL is fetched, no source
  * map of an input is followed.
  */
 
@@ -19,9 +20,11 @@ import type {
   PartialMessage,
   Plugin,
   PluginBuild,
+  TransformOptions,
 } from "esbuild";
 import { type BundleCode, type BundleFailure, BundleStop, fail, failAt } from "./failure.js";
 import { findDeepNesting, nestingMax } from "./nesting.js";
+import { patternImport } from "./pattern-import.js";
 import { isInside, outsideText, readSource } from "./read-source.js";
 import type { AuthorFile } from "./script-map.js";
 import { LineIndex } from "./source-text.js";
@@ -77,13 +80,16 @@ export interface TestLibrary {
 export class Fence {
   readonly #entry: FenceEntry;
   readonly #sourceBytes: number;
+  readonly #syntax: TransformOptions;
   #total = 0;
   /** Every author's file that was read, by the name that esbuild's map uses. */
   readonly files = new Map<string, AuthorFile>();
 
-  constructor(entry: FenceEntry, sourceBytes: number) {
+  /** `syntax`: how the bundler that asks understands a text, as far as that is a matter of options. */
+  constructor(entry: FenceEntry, sourceBytes: number, syntax: TransformOptions) {
     this.#entry = entry;
     this.#sourceBytes = sourceBytes;
+    this.#syntax = syntax;
   }
 
   plugin(): Plugin {
@@ -99,7 +105,7 @@ export class Fence {
           contents: this.#entry.testing?.text ?? "",
           loader: "ts",
         }));
-        build.onLoad({ filter: /.*/, namespace: flowNamespace }, (args) => this.#load(args.path));
+        build.onLoad({ filter: /.*/, namespace: flowNamespace }, (args) => this.#load(args.path, build));
         // Nothing resolves to another namespace; should a later esbuild do so, it loads nothing.
         build.onLoad({ filter: /.*/ }, () => refusal("import_refused", "not a module of this script"));
       },
@@ -160,7 +166,7 @@ export class Fence {
     return { path: relative(root, real).split(sep).join("/"), namespace: flowNamespace };
   }
 
-  #load(path: string): OnLoadResult {
+  async #load(path: string, build: PluginBuild): Promise<OnLoadResult> {
     const module = path === this.#entry.name ? this.#entry : this.#read(path);
     this.#total += module.text.length;
     const most = this.#sourceBytes * totalFactor;
@@ -172,6 +178,11 @@ export class Fence {
     this.files.set(`${flowNamespace}:${path}`, { label, text, ...(bytes === undefined ? {} : { bytes }) });
     const deep = deepNesting(module.label, module.text);
     if (deep !== undefined) throw new BundleStop(deep);
+    if (module.loader === "js" || module.loader === "ts") {
+      const { transform } = build.esbuild;
+      const pattern = await patternImport(label, text, module.loader, transform, this.#syntax);
+      if (pattern !== undefined) throw new BundleStop(pattern);
+    }
     return { contents: withoutSourceMap(module.text), loader: module.loader };
   }
 
