@@ -1,8 +1,6 @@
 /** The host functions: registry, built-in rows, and the way of one call to its handler. */
 
-import { approvalRequest } from "./approval.js";
 import type { HostFunction } from "./registry.js";
-import { signalWait } from "./signal.js";
 import { sleep } from "./sleep.js";
 
 export {
@@ -43,12 +41,10 @@ export {
   type RecoveredResult,
   type Registry,
 } from "./registry.js";
+export { runFunctions } from "./run-functions.js";
 export { isSchema, type Schema, type SchemaIssue, type SchemaResult } from "./schema.js";
 export { signalNameBytes } from "./signal.js";
 export { sleepMsMax } from "./sleep.js";
-
-/** What the run of a flow gets without a grant: beside `builtIns`, what waits for somebody without a worker. */
-export const runFunctions: readonly HostFunction[] = Object.freeze([signalWait, approvalRequest]);
 
 /** What every script gets without a grant. */
 export const builtIns: readonly HostFunction[] = Object.freeze([sleep]);

@@ -5,16 +5,27 @@
  */
 
 import { HostError } from "@flowcell/protocol";
-import * as z from "zod/mini";
 import { type CallContext, defineHostFunction, type HostFunction } from "./registry.js";
+import type { Schema } from "./schema.js";
 
 /** A day: no run's deadline is longer, and Node's timers hold 24.8 days. */
 export const sleepMsMax = 86_400_000;
 
 const problem = `must be a number of milliseconds from 0 to ${sleepMsMax}`;
-const milliseconds = z
-  .number({ error: problem })
-  .check(z.minimum(0, problem), z.maximum(sleepMsMax, problem));
+
+/** Written out: every program that runs a script has this row, and few have another that needs a library for schemas. */
+const oneDuration: Schema<readonly [number]> = {
+  "~standard": {
+    version: 1,
+    vendor: "flowcell",
+    validate(value) {
+      if (!Array.isArray(value) || value.length !== 1) return { issues: [{ message: "takes 1 argument" }] };
+      const ms: unknown = value[0];
+      const right = typeof ms === "number" && ms >= 0 && ms <= sleepMsMax;
+      return right ? { value: [ms] } : { issues: [{ message: problem, path: [0] }] };
+    },
+  },
+};
 
 export const sleep: HostFunction = defineHostFunction({
   name: "sleep",
@@ -22,7 +33,7 @@ export const sleep: HostFunction = defineHostFunction({
   effect: "wait",
   grant: null,
   signature: "(ms: number): Promise<void>",
-  input: z.tuple([milliseconds]),
+  input: oneDuration,
   wait: ([ms]) => ({ kind: "time", waitMs: ms }),
   handler: ([ms], context) => (context.clock === "virtual" ? undefined : wait(ms, context)),
 });

@@ -18,7 +18,7 @@ import { createHash } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
 import { dirname, isAbsolute, join } from "node:path";
 import { nativePaths } from "@flowcell/native";
-import * as z from "zod/mini";
+import { object, oneOf, readShape, text, whole } from "./shape.js";
 
 /** A system call filter as the build made it. */
 export interface FilterIdentity {
@@ -49,25 +49,25 @@ const BUILD_FILE = "worker.json";
 const BUILD_TEXT_MAX = 16 * 1024;
 const REBUILD = "run `npm run build`";
 
-const hex64 = z.string().check(z.regex(/^[0-9a-f]{64}$/));
-const count = z.int().check(z.gte(1));
-const filterSchema = z.strictObject({ sha256: hex64, length: z.int().check(z.gte(1), z.lte(4096)) });
+const hex64 = text(64, 64, /^[0-9a-f]{64}$/);
+const count = whole(1, Number.MAX_SAFE_INTEGER);
+const filterShape = object({ sha256: hex64, length: whole(1, 4096) });
 
-const buildSchema = z.strictObject({
-  format: z.literal(1),
+const buildShape = object({
+  format: oneOf(1),
   buildId: hex64,
   fingerprint: hex64,
-  os: z.enum(["linux", "macos", "windows"]),
-  arch: z.enum(["x64", "arm64"]),
+  os: oneOf("linux", "macos", "windows"),
+  arch: oneOf("x64", "arm64"),
   // One or more plain names: the binary lies below the folder of the file.
-  worker: z.strictObject({
-    file: z.string().check(z.regex(/^[A-Za-z0-9_-][A-Za-z0-9._-]*(?:\/[A-Za-z0-9_-][A-Za-z0-9._-]*)*$/)),
+  worker: object({
+    file: text(1, 4096, /^[A-Za-z0-9_-][A-Za-z0-9._-]*(?:\/[A-Za-z0-9_-][A-Za-z0-9._-]*)*$/),
     bytes: count,
     sha256: hex64,
   }),
-  seccomp: z.strictObject({ x64: filterSchema, arm64: filterSchema }),
-  landlockAbiMax: z.int().check(z.gte(1), z.lte(64)),
-  memory: z.strictObject({ imageBytes: count, engineStackBytes: count }),
+  seccomp: object({ x64: filterShape, arm64: filterShape }),
+  landlockAbiMax: whole(1, 64),
+  memory: object({ imageBytes: count, engineStackBytes: count }),
 });
 
 /** Checks the text of a worker.json. */
@@ -79,12 +79,11 @@ export function parseWorkerBuild(text: string): WorkerBuild | { readonly problem
   } catch {
     return { problem: "it is not JSON" };
   }
-  const parsed = buildSchema.safeParse(value);
-  if (parsed.success) return parsed.data;
-  const [issue] = parsed.error.issues;
-  const where = issue === undefined ? "" : issue.path.map(String).join(".");
-  const what =
-    issue?.code === "unrecognized_keys" ? `unknown key ${issue.keys.join(", ")}` : (issue?.code ?? "");
+  const parsed = readShape(buildShape, value);
+  if (parsed.ok) return parsed.value;
+  const [issue] = parsed.issues;
+  const where = issue === undefined ? "" : issue.path.join(".");
+  const what = issue?.code === "unknown_keys" ? `unknown key ${issue.keys.join(", ")}` : (issue?.code ?? "");
   return { problem: `${where === "" ? "the whole" : where}: ${what}` };
 }
 

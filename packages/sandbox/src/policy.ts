@@ -10,9 +10,21 @@
 // a typed blocker by the compiler, not by leaving it out here: a policy that asks for too much must be refused for
 // its reason, not for a spelling.
 import { didYouMean, limitTable, profileLimits } from "@flowcell/protocol";
-import * as z from "zod/mini";
 import { CONTROLS, type Control, isControl } from "./controls.js";
 import { duplicateKey } from "./json-keys.js";
+import {
+  flag,
+  list,
+  object,
+  oneOf,
+  optional,
+  readShape,
+  record,
+  type ShapeIssue,
+  text,
+  whole,
+  withDefault,
+} from "./shape.js";
 
 /** The format this build reads and writes. */
 export const POLICY_VERSION = 1;
@@ -119,10 +131,10 @@ function replayAllowance(cpuMs: number): number {
   return 2 * cpuMs + 1_000;
 }
 
-const paths = z.prefault(z.array(z.string().check(z.maxLength(PATH_MAX))).check(z.maxLength(LIST_MAX)), []);
+const paths = withDefault(list(text(0, PATH_MAX), LIST_MAX), []);
 
 const filesystemShape = {
-  mode: z._default(z.enum(["denied", "restricted", "full"]), "denied"),
+  mode: withDefault(oneOf("denied", "restricted", "full"), "denied"),
   readable: paths,
   writable: paths,
   protectedReadOnly: paths,
@@ -130,51 +142,45 @@ const filesystemShape = {
 };
 
 const networkRuleShape = {
-  action: z.enum(["allow", "deny"]),
-  host: z.string().check(z.minLength(1), z.maxLength(NAME_MAX)),
-  port: z.optional(z.int().check(z.gte(1), z.lte(65_535))),
+  action: oneOf("allow", "deny"),
+  host: text(1, NAME_MAX),
+  port: optional(whole(1, 65_535)),
 };
 
 const networkShape = {
-  mode: z._default(z.enum(["denied", "filtered", "unrestricted"]), "denied"),
-  defaultAction: z._default(z.enum(["deny", "allow"]), "deny"),
-  rules: z.prefault(z.array(z.strictObject(networkRuleShape)).check(z.maxLength(LIST_MAX)), []),
+  mode: withDefault(oneOf("denied", "filtered", "unrestricted"), "denied"),
+  defaultAction: withDefault(oneOf("deny", "allow"), "deny"),
+  rules: withDefault(list(object(networkRuleShape), LIST_MAX), []),
 };
 
-const textRecord = z.prefault(
-  z.record(z.string().check(z.maxLength(NAME_MAX)), z.string().check(z.maxLength(VALUE_MAX))),
-  {},
-);
+const textRecord = withDefault(record(text(0, NAME_MAX), text(0, VALUE_MAX)), {});
 
-const environmentShape = { inherit: z._default(z.boolean(), false), variables: textRecord };
+const environmentShape = { inherit: withDefault(flag, false), variables: textRecord };
 
 const limitsShape = {
-  heapBytes: z._default(
-    z.int().check(z.gte(limitTable.heapBytes.least), z.lte(limitTable.heapBytes.most)),
+  heapBytes: withDefault(
+    whole(limitTable.heapBytes.least, limitTable.heapBytes.most),
     profileCeilings("flow").heapBytes,
   ),
-  cpuMs: z._default(
-    z.int().check(z.gte(limitTable.cpuMs.least), z.lte(limitTable.cpuMs.most)),
-    profileCeilings("flow").cpuMs,
-  ),
-  replayCpuMs: z.optional(z.int().check(z.gte(1), z.lte(replayAllowance(limitTable.cpuMs.most)))),
-  activations: z._default(z.int().check(z.gte(1), z.lte(1_000_000)), ACTIVATIONS),
-  processes: z._default(z.int().check(z.gte(1), z.lte(4_096)), 1),
+  cpuMs: withDefault(whole(limitTable.cpuMs.least, limitTable.cpuMs.most), profileCeilings("flow").cpuMs),
+  replayCpuMs: optional(whole(1, replayAllowance(limitTable.cpuMs.most))),
+  activations: withDefault(whole(1, 1_000_000), ACTIVATIONS),
+  processes: withDefault(whole(1, 4_096), 1),
 };
 
 const policyShape = {
-  version: z.literal(POLICY_VERSION),
-  isolation: z._default(z.enum(ISOLATION_LEVELS), "process"),
-  filesystem: z.prefault(z.strictObject(filesystemShape), {}),
-  network: z.prefault(z.strictObject(networkShape), {}),
-  environment: z.prefault(z.strictObject(environmentShape), {}),
-  limits: z.prefault(z.strictObject(limitsShape), {}),
-  landlock: z._default(z.enum(["required", "dangerOptional"]), "required"),
-  require: z.prefault(z.array(z.string()).check(z.maxLength(LIST_MAX)), []),
+  version: oneOf(POLICY_VERSION),
+  isolation: withDefault(oneOf(...ISOLATION_LEVELS), "process"),
+  filesystem: withDefault(object(filesystemShape), {}),
+  network: withDefault(object(networkShape), {}),
+  environment: withDefault(object(environmentShape), {}),
+  limits: withDefault(object(limitsShape), {}),
+  landlock: withDefault(oneOf("required", "dangerOptional"), "required"),
+  require: withDefault(list(text(0, NAME_MAX), LIST_MAX), []),
   metadata: textRecord,
 };
 
-const policySchema = z.strictObject(policyShape);
+const wholePolicy = object(policyShape);
 
 /** The keys that are known at each place, for suggestions. `[]` stands for any element of a list. */
 const KNOWN_KEYS: Readonly<Record<string, readonly string[]>> = {
@@ -201,12 +207,12 @@ export function isNormalisedPolicy(value: unknown): value is SandboxPolicy {
 /** Checks and normalises a policy given as data. A policy that this module made is returned as it is. */
 export function parsePolicy(value: unknown): PolicyResult {
   if (isNormalisedPolicy(value)) return { ok: true, policy: value };
-  const parsed = policySchema.safeParse(value);
-  if (!parsed.success) {
-    return { ok: false, problems: parsed.error.issues.flatMap((issue) => describeIssue(issue, value)) };
+  const parsed = readShape(wholePolicy, value);
+  if (!parsed.ok) {
+    return { ok: false, problems: parsed.issues.flatMap((issue) => describeIssue(issue, value)) };
   }
   const problems: PolicyProblem[] = [];
-  const data = parsed.data;
+  const data = parsed.value;
   const policy: SandboxPolicy = {
     version: data.version,
     isolation: data.isolation,
@@ -342,11 +348,11 @@ function show(value: unknown): string {
   return text.length <= 60 ? text : `${text.slice(0, 57)}...`;
 }
 
-function describeIssue(issue: z.core.$ZodIssue, root: unknown): PolicyProblem[] {
+function describeIssue(issue: ShapeIssue, root: unknown): PolicyProblem[] {
   const path = joinPath(issue.path);
   const found = valueAt(root, issue.path);
   switch (issue.code) {
-    case "unrecognized_keys": {
+    case "unknown_keys": {
       const place = joinPath(issue.path.map((part) => (typeof part === "number" ? "[]" : part)));
       const known = KNOWN_KEYS[place] ?? [];
       return issue.keys.map((key) => {
@@ -355,22 +361,22 @@ function describeIssue(issue: z.core.$ZodIssue, root: unknown): PolicyProblem[] 
         return { path: joinPath([...issue.path, key.slice(0, NAME_MAX)]), message: `unknown key; ${hint}` };
       });
     }
-    case "invalid_value": {
+    case "wrong_value": {
       if (path === "version") return [{ path, message: versionMessage(found) }];
       const values = issue.values.map(String);
       const near = typeof found === "string" ? didYouMean(found, values) : undefined;
       const hint = near === undefined ? "" : `; did you mean "${near}"?`;
       return [{ path, message: `${show(found)} is not one of ${values.join(", ")}${hint}` }];
     }
-    case "invalid_type":
+    case "wrong_type":
       if (found === undefined) return [{ path, message: `is missing; expected ${issue.expected}` }];
       return [{ path, message: `expected ${issue.expected}, found ${show(found)}` }];
     case "too_small":
-      return [{ path, message: `${sizeOf(found)} is below the smallest allowed value ${issue.minimum}` }];
+      return [{ path, message: `${sizeOf(found)} is below the smallest allowed value ${issue.least}` }];
     case "too_big":
-      return [{ path, message: `${sizeOf(found)} is above the largest allowed value ${issue.maximum}` }];
-    default:
-      return [{ path, message: `${show(found)} is not valid here (${issue.code})` }];
+      return [{ path, message: `${sizeOf(found)} is above the largest allowed value ${issue.most}` }];
+    case "wrong_form":
+      return [{ path, message: `${show(found)} is not valid here` }];
   }
 }
 
