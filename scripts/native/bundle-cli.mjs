@@ -15,7 +15,6 @@ import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 import { bundleStoreThread, sourceAlias } from "../lib/store-thread.mjs";
-import { wrapper } from "./bundle-code.mjs";
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 const home = join(root, "packages/flowcell");
@@ -75,6 +74,8 @@ async function bundle(name, source, imports = false) {
     plugins: [apart],
     minifyWhitespace: true,
     minifySyntax: true,
+    // Node prints the line of an error that nobody caught.
+    lineLimit: 200,
     sourcemap: "external",
     sourcesContent: false,
     legalComments: "none",
@@ -91,11 +92,14 @@ async function bundle(name, source, imports = false) {
   return { text, map: output(".map") };
 }
 
+/** Around a bundle that has a loader, in its file: put around it by the loader, it would be a second copy of the text. */
+const wrapper = ["(function (exports, require, module, __filename, __dirname) {", "})\n"];
+
 /** A bundle with V8's code and its loader; returns the names of the files that belong to it. */
 async function withCode(name, source, kind) {
   const { text, map } = await bundle(name, source);
   const stem = `${name}-${createHash("sha256").update(text).digest("hex").slice(0, 16)}`;
-  put(`${stem}.cjs`, `${text}\n//# sourceMappingURL=${stem}.cjs.map\n`);
+  put(`${stem}.cjs`, `${wrapper[0]}${text}\n//# sourceMappingURL=${stem}.cjs.map\n${wrapper[1]}`);
   put(`${stem}.cjs.map`, map);
   const names = storeCode(name, stem);
   put(`${name}.${kind}`, kind === "mjs" ? moduleLoader(stem, names) : plainLoader(stem));
@@ -128,8 +132,7 @@ try {
 } catch {
   // V8 compiles.
 }
-const text = ${JSON.stringify(wrapper[0])} + readFileSync(path, "latin1") + ${JSON.stringify(wrapper[1])};
-const script = new vm.Script(text, { filename: path, cachedData });
+const script = new vm.Script(readFileSync(path, "latin1"), { filename: path, cachedData });
 `;
 
 /** It imports nothing: for an import Node's module loader does work of its own, even where the module is Node's. */

@@ -8,11 +8,7 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import process from "node:process";
-import { fileURLToPath } from "node:url";
 import vm from "node:vm";
-
-/** What this script and the loaders put around a bundle, on its own line, so that positions stay. */
-export const wrapper = ["(function (exports, require, module, __filename, __dirname) {", "\n})"];
 
 const tools = { echo: { description: "Says it again", execute: async (value) => value } };
 
@@ -60,7 +56,7 @@ async function runCommand(main) {
 }
 
 async function storeCode(name, path, codePath) {
-  const script = new vm.Script(wrapper.join(readFileSync(path, "latin1")), { filename: path });
+  const script = new vm.Script(readFileSync(path, "latin1"), { filename: path });
   const module = { exports: {} };
   script.runInThisContext()(module.exports, createRequire(path), module, path, dirname(path));
   await firstUses[name]?.(module.exports);
@@ -68,4 +64,4 @@ async function storeCode(name, path, codePath) {
   process.stdout.write(JSON.stringify(Object.keys(module.exports)));
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) await storeCode(...process.argv.slice(2));
+await storeCode(...process.argv.slice(2));

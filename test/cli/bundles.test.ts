@@ -29,17 +29,10 @@ test.each(stems)("%s: V8 takes its stored code, in a process without flags", asy
   const ran = await node([
     "-e",
     `const { readFileSync } = require("node:fs");
-     const { Script } = require("node:vm");
-     const [path, code, program] = ${JSON.stringify([
-       join(dist, `${stem}.cjs`),
-       join(dist, `${stem}.code`),
-       join(root, "scripts/native/bundle-code.mjs"),
-     ])};
-     import(program).then(({ wrapper }) => {
-       const cachedData = readFileSync(code);
-       const script = new Script(wrapper.join(readFileSync(path, "latin1")), { filename: path, cachedData });
-       console.log(script.cachedDataRejected);
-     });`,
+     const [path, code] = ${JSON.stringify([join(dist, `${stem}.cjs`), join(dist, `${stem}.code`)])};
+     const options = { filename: path, cachedData: readFileSync(code) };
+     const script = new (require("node:vm").Script)(readFileSync(path, "latin1"), options);
+     console.log(script.cachedDataRejected);`,
   ]);
   expect(ran).toMatchObject({ code: 0, out: "false\n" });
 });
