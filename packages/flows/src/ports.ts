@@ -67,6 +67,7 @@ export interface CellResult {
     readonly code: string;
     readonly message: string;
     readonly name?: string;
+    readonly ownCode?: string;
     readonly stack?: string;
     readonly cause?: ScriptErrorData;
     readonly errors?: readonly ScriptErrorData[];
@@ -118,6 +119,8 @@ export interface RunErrorData {
   readonly code: string;
   readonly name: string;
   readonly message: string;
+  /** The script's error's own `code`, where it is another one; journals before it was kept have none. */
+  readonly ownCode?: string;
   readonly stack?: string;
   readonly place?: { readonly file: string; readonly line: number; readonly column: number };
   readonly cause?: RunErrorData;

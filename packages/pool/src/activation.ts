@@ -624,6 +624,7 @@ export class Activation<Confinement> implements Waiter {
         ? {}
         : {
             name: script.name,
+            ...(script.code === undefined || script.code === reason ? {} : { ownCode: script.code }),
             stack: script.stack,
             ...(script.cause === undefined ? {} : { cause: script.cause }),
             ...(script.errors === undefined ? {} : { errors: script.errors }),

@@ -65,6 +65,8 @@ export interface ActivationError {
   readonly message: string;
   /** The script's own error: only for `script_error` and what derives from it. */
   readonly name?: string;
+  /** The script's error's own `code`, where it is another one. */
+  readonly ownCode?: string;
   readonly stack?: string;
   readonly cause?: ScriptErrorData;
   readonly errors?: readonly ScriptErrorData[];
@@ -108,6 +110,8 @@ export interface RunError {
   readonly message: string;
   /** The script's own, for script_error; else the status. */
   readonly name: string;
+  /** The `code` that the error had which the script did not catch, where it is not `code`. */
+  readonly ownCode?: string;
   readonly stack?: string;
   /** Where in the author's files, when that is known. */
   readonly place?: ScriptPlace;

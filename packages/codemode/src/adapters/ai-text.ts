@@ -44,6 +44,7 @@ function failureText(error: RunError | undefined, calls: readonly CallRecord[]):
   const parts = [
     error.name === error.code || error.stack !== undefined ? heading : `${heading} (${error.code})`,
   ];
+  if (error.ownCode !== undefined) parts.push(`code ${error.ownCode}`);
   if (error.limit !== undefined)
     parts.push(`limit ${error.limit}${error.used === undefined ? "" : `, used ${error.used}`}`);
   if (error.frame !== undefined) parts.push(error.frame);

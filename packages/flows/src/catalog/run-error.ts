@@ -33,7 +33,8 @@ export function errorMapper(map: () => ScriptMap): (error: CellError) => RunErro
       ...(cause === undefined ? {} : { cause }),
       ...(errors === undefined ? {} : { errors }),
     };
-    return { ...scriptError(data, error.code, known), ...figures };
+    const ownCode = error.ownCode === undefined ? {} : { ownCode: error.ownCode };
+    return { ...scriptError(data, error.code, known), ...ownCode, ...figures };
   };
 }
 
