@@ -243,7 +243,9 @@ describe("errors", () => {
       },
     });
     expect(failed.error.stack).toMatch(/^RangeError: no\n {4}at .*script\.js:3:\d+/);
-    expect((await failureOf("nope()")).error.message).toBe("nope is not defined");
+    expect((await failureOf("nope()")).error.message).toBe(
+      "nope is not defined; the namespaces of tools are tools, github",
+    );
     expect((await failureOf("await tools.boom()")).error).toMatchObject({
       name: "TypeError",
       message: "boom",

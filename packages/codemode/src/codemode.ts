@@ -27,6 +27,7 @@ import { toolFunction } from "./tool-functions.js";
 import { CodemodeOptionsError, makeToolSet, mayAsk } from "./tool-set.js";
 import type { ToolSet } from "./tools.js";
 import { toolDeclarations } from "./types/declarations.js";
+import { Wording } from "./wording.js";
 
 /** Closing it twice is fine; it never keeps Node alive while nothing runs. */
 export interface Codemode {
@@ -95,6 +96,7 @@ class PooledCodemode implements Codemode {
     const shared = {
       pool: this.#pool,
       normalizer: new Normalizer(surroundOf(this.tools)),
+      wording: new Wording(tools.map(({ namespace }) => namespace)),
       limits,
       ceilings,
       isolation: options.isolation ?? "process",

@@ -16,6 +16,7 @@ import type { Normalizer, NormalResult, NormalScript } from "./normalize.js";
 import { type ExecuteOptions, executeProblem } from "./options.js";
 import type { ExecuteResult } from "./result.js";
 import { newRunId } from "./run-id.js";
+import type { Wording } from "./wording.js";
 
 export interface DirectParts {
   readonly pool: ConfinedPool;
@@ -24,6 +25,7 @@ export interface DirectParts {
   readonly limits: Limits;
   readonly ceilings: Limits;
   readonly isolation: "process" | "reset";
+  readonly wording: Wording;
   /** Whose scripts may follow each other in a process that is reset. */
   readonly flow: string;
 }
@@ -79,13 +81,14 @@ export class DirectRuns {
     const { script } = settled;
     const request = this.#request(runId, options, script, sent.limits, callKeyPrefix);
     const activation = await opened.pool.activate(request);
-    return assembleResult(activation, {
+    const result = assembleResult(activation, {
       runId,
       map: script.map,
       warnings: script.warnings,
       limits: sent.limits,
       effectOf: (name) => this.#parts.registry.get(name)?.effect,
     });
+    return this.#parts.wording.result(result);
   }
 
   #request(

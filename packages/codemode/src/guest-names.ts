@@ -17,12 +17,17 @@ import type { ToolSet } from "./tools.js";
  */
 export const askNamespace = "zz$ask";
 
+/** In a pattern. */
+const askPattern = askNamespace.replace("$", "[$]");
+/** Names that an error lists, and tools that it is compared with what a script wrote. */
+const listedMost = 12;
+const comparedMost = 1000;
+
 /**
  * Compiled when a script first asks for something that is no granted name by itself: a few hundred bytes of text cost the
  * engine more than most scripts do. `h` is the host object, `s` the namespaces, `a` names that tools had before they were made
  * identifiers, `q` tools that may need approval: there the question comes first, and what it was answered goes with the call,
- * which the parent checks (approval-calls.ts). `h` answers names that are not granted with a function that throws, which words
- * the error here too.
+ * which the parent checks (approval-calls.ts). The namespace "" has what a script reaches for and has no use for here.
  */
 const rareText = `return(h,s,a,q)=>{"use strict";
 const made={__proto__:null};
@@ -31,22 +36,53 @@ const call=h[p][k],question=h.${askNamespace}[p][k];
 return async(...x)=>{
 const stack=new Error().stack;
 try{const r=await question(...x);return await(r===undefined?call(...x):call(x[0],r.ticket))}
-catch(e){throw Object.defineProperty(e,"stack",{value:stack})}
+catch(e){
+const message=e.message.replace(/^(host[.])?${askPattern}[.]/,"");
+throw Object.defineProperties(e,{message:{value:message},stack:{value:stack}})
+}
 }
 };
-const refuse=(name,denied)=>()=>{
-let text=name+" is not a tool here";
-try{denied()}catch(e){text=e.message.replaceAll(/(, )?${askNamespace}[.][\\w$.]+/g,"").replaceAll("host.","").replace(/^\\S+ is not granted to this script/,()=>text)}
-throw new TypeError(text)
+const tools=(p)=>Object.keys(h[p]).map((k)=>p+"."+k);
+const spaces=()=>Object.keys(h).filter((p)=>p!=="log"&&p!=="${askNamespace}");
+const listed=(l)=>l.slice(0,${listedMost}).join(", ")+(l.length>${listedMost}?" and "+(l.length-${listedMost})+" more":"");
+const gap=(x,y)=>{
+let v=[...y,0].map((_,i)=>i);
+for(let i=1;i<=x.length;i++){
+const w=[i];
+for(let j=1;j<=y.length;j++)w[j]=Math.min(v[j]+1,w[j-1]+1,v[j-1]+(x[i-1]===y[j-1]?0:1));
+v=w
+}
+return v[y.length]
+};
+const near=(p,k)=>{
+const all=[...tools(p),...spaces().filter((o)=>o!==p).flatMap(tools)].slice(0,${comparedMost});
+const same=all.find((n)=>n.endsWith("."+k));
+if(same!==undefined)return same;
+const wanted=p+"."+k;
+let best,least=3;
+for(const n of all){
+if(Math.abs(n.length-wanted.length)>2)continue;
+const d=gap(wanted,n);
+if(d<least){least=d;best=n}
+}
+return best
+};
+const refuse=(p,k)=>()=>{
+const own=tools(p),meant=near(p,k);
+throw new TypeError(p+"."+k+" is not a tool here."+(meant===undefined?"":" Did you mean "+meant+"?")+
+(own.length>0?" There are "+listed(own)+".":" The namespaces are "+listed(spaces())+"."))
+};
+const absent=(k)=>()=>{
+const all=spaces().flatMap(tools);
+throw new TypeError(k+" is not available: there is no "+(k==="require"?"module":"network")+" here"+(all.length>0?"; call a tool: "+listed(all):""))
 };
 const make=(p,k)=>{
 const own=a[p],name=own!==undefined&&Object.hasOwn(own,k)?own[k]:k,there=p in h;
 if(there&&name in h[p])return q.includes(p+"."+name)?ask(p,name):h[p][name];
 if(p==="${rootNamespace}"&&Object.hasOwn(s,k))return s[k];
-const denied=h[p][k];
-return denied===undefined||k in {}?undefined:refuse(p+"."+k,denied)
+return h[p][k]===undefined||k in {}?undefined:refuse(p,k)
 };
-return(p,k)=>made[p+"."+k]??=make(p,k)
+return(p,k)=>made[p+"."+k]??=p===""?absent(k):make(p,k)
 }`.replaceAll("\n", "");
 
 /** `f` is the script; what it finds in the realm was put there before it runs. Short: every script is parsed with it. */
@@ -55,11 +91,12 @@ function guestText(namespaces: readonly string[], aliases: object, asking: reado
   return (
     `f=>(_,h)=>{const F=Function,s={__proto__:null},q=${JSON.stringify(asking)};let r;` +
     // What was found is kept: behind the host object a name is looked up in all that are granted.
+    `const R=()=>r??=F(${JSON.stringify(rareText)})()(h,s,${JSON.stringify(aliases)},q);` +
     "const w=p=>{const m={__proto__:null};return new Proxy(h[p],{__proto__:null,get:(t,k)=>" +
-    `typeof k==="symbol"?t[k]:m[k]??=${granted}?t[k]:` +
-    `(r??=F(${JSON.stringify(rareText)})()(h,s,${JSON.stringify(aliases)},q))(p,k)})};` +
+    `typeof k==="symbol"?t[k]:m[k]??=${granted}?t[k]:R()(p,k)})};` +
     "const put=(k,value)=>Object.defineProperty(globalThis,k,{__proto__:null,value,writable:true,configurable:true});" +
     namespaces.map((name) => `put("${name}",s.${name}=w("${name}"));`).join("") +
+    'for(const k of["fetch","require"])put(k,()=>R()("",k)());' +
     `const t=w("${rootNamespace}");put("${rootNamespace}",t);put("codemode",t);return f()}`
   );
 }

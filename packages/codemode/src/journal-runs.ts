@@ -35,6 +35,7 @@ import { type KeepBounds, Pruning } from "./pruning.js";
 import type { ExecuteResult } from "./result.js";
 import { newRunId } from "./run-id.js";
 import { Unanswered } from "./unanswered.js";
+import type { Wording } from "./wording.js";
 
 export interface JournalParts {
   readonly pool: ConfinedPool;
@@ -44,6 +45,7 @@ export interface JournalParts {
   readonly name: string;
   readonly functions: readonly HostFunction[];
   readonly normalizer: Normalizer;
+  readonly wording: Wording;
   readonly limits: Limits;
   readonly ceilings: Limits;
   readonly isolation: "process" | "reset";
@@ -97,6 +99,7 @@ export class JournalRuns {
     this.#waits = new JournalWaits({
       store: this.#store,
       forgetting: this.#forgetting,
+      wording: parts.wording,
       seen: (runId) => this.#cells.seen(runId),
     });
     const { name } = parts;

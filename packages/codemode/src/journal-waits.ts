@@ -14,10 +14,12 @@ import { journalResult, type SeenUsage } from "./journal-result.js";
 import { keptOf } from "./kept-run.js";
 import type { ExecuteResult } from "./result.js";
 import { newRunId } from "./run-id.js";
+import type { Wording } from "./wording.js";
 
 export interface WaitsParts {
   readonly store: Store;
   readonly forgetting: Forgetting | null;
+  readonly wording: Wording;
   seen(runId: string): SeenUsage;
 }
 
@@ -82,12 +84,12 @@ export class JournalWaits {
 
   /** Undefined for a run that goes on by itself. */
   async #resultOf(runId: string): Promise<ExecuteResult | undefined> {
-    const { store, seen } = this.#parts;
+    const { store, seen, wording } = this.#parts;
     const [history, logs] = await Promise.all([store.history(runId), store.logs(runId)]);
     if (history === null) return misuse(runId, "not_found", "the execution was removed");
     if (!isOver(history.run) || (history.run.status === "suspended" && !asksSomebody(history)))
       return undefined;
-    return journalResult(history, logs, keptOf(history.run).code, seen(runId));
+    return wording.result(journalResult(history, logs, keptOf(history.run).code, seen(runId)));
   }
 
   /** Resolves with the next thing that the journal has of it. */

@@ -139,6 +139,9 @@ export class Normalizer {
     const kind = foreignKind(text.slice(start, end));
     if (kind === "a shell command" && isArithmetic(program))
       return notJavaScript(label, text.slice(start, end), kind);
+    const imported = dynamicImport(program, text);
+    if (imported !== undefined)
+      return failAt("import_refused", caller.position(imported), importText, caller);
     const form = formOf(program);
     if (!form.ok) {
       const what =
@@ -257,6 +260,17 @@ function isTypedCall(node: AnyNode): boolean {
 function hasFence(program: Program, text: string): boolean {
   if (!/^ {0,3}```/m.test(text)) return false;
   return holds(program, (node) => node.type === "TaggedTemplateExpression" && node.tag.type !== "Identifier");
+}
+
+/** Where the first `import(…)` of a script is. */
+function dynamicImport(program: Program, text: string): number | undefined {
+  if (!/\bimport\b/.test(text)) return undefined;
+  let first: number | undefined;
+  holds(program, ({ type, start }) => {
+    if (type === "ImportExpression") first = Math.min(first ?? start, start);
+    return false;
+  });
+  return first;
 }
 
 function holds(program: Program, wanted: (node: AnyNode) => boolean): boolean {

@@ -43,7 +43,7 @@ export const promptRules: readonly string[] = [
   "Return what the task asks for, and no more: plain objects, arrays, strings and numbers, also Date, Map, Set and Uint8Array. Functions and class instances cannot be returned. Without a `return`, the value of a trailing expression is the result.",
   "`console.log` lines come back beside the result.",
   "Inputs are checked before a tool runs. A call that fails rejects with an Error whose message says why: catch it only where the script can go on. An uncaught error ends the script and is reported with its line.",
-  "There are no files, no network, no processes and no modules: no `import`, `require`, `process` or `Buffer`, and `fetch` only if it was granted. There are the language up to ES2023, `URL`, `TextEncoder`, `TextDecoder`, `atob`, `btoa`, `crypto.randomUUID`, `structuredClone`, `AbortController` and `setTimeout`.",
+  "There are no files, no network, no processes and no modules: no `import`, `require`, `process`, `Buffer` or `fetch`. There are the language up to ES2023, `URL`, `TextEncoder`, `TextDecoder`, `atob`, `btoa`, `crypto.randomUUID`, `structuredClone`, `AbortController` and `setTimeout`.",
   "`toLocaleString` and `localeCompare` know en-US and UTC only; there is no `Intl`.",
   "`Date.now()` is the real time of the last answer and moves only while the script waits for a call or a timer, so never wait in a loop.",
   "Time, memory, calls, output and result are limited; an error names the limit that was reached.",

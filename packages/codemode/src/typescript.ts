@@ -155,13 +155,21 @@ function atCaller(failure: BundleFailure, source: TypedSource, caller: CallerTex
     : message;
   const last = caller.position(source.text.slice(0, source.end).trimEnd().length);
   const moved = caller.place(place);
-  const known = moved === undefined || isAfter(moved, last) ? last : moved;
+  const isBehind = moved !== undefined && isAfter(moved, last);
+  const known = moved === undefined || isBehind ? last : moved;
   return {
     code,
-    message: `${renderPlace(known)}: ${what}`,
+    message: `${renderPlace(known)}: ${isBehind ? behindText(what) : what}`,
     place: known,
     frame: renderFrame(known, caller.line(known.line)),
   };
+}
+
+/** What is missed or too much at the end is told of the script, not of the words that stand behind it. */
+function behindText(what: string): string {
+  return what.startsWith('Unexpected "}"')
+    ? "a bracket is closed here that the script did not open"
+    : "unexpected end of the script; a bracket or text is not closed";
 }
 
 function isAfter(one: Place, other: Place): boolean {

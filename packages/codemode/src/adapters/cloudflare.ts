@@ -18,6 +18,7 @@ import { type CodemodeOptions, codemodeProblem } from "../options.js";
 import { poolOptions } from "../pool-options.js";
 import type { ExecuteResult as Report } from "../result.js";
 import { CodemodeOptionsError } from "../tool-set.js";
+import { Wording } from "../wording.js";
 import { surroundOf } from "./cloudflare-guest.js";
 import { type Bindings, bind, type HostCallee } from "./cloudflare-names.js";
 import { pack, unpack } from "./cloudflare-transport.js";
@@ -112,6 +113,7 @@ export class FlowcellExecutor implements Executor {
       pool: this.#pool,
       registry: createRegistry([...bindings.callees].map(rowOf)),
       normalizer: this.#normalizerOf(bindings),
+      wording: new Wording([...bindings.providers, ...bindings.connectors].map(({ name }) => name)),
       limits: this.#limits,
       ceilings: this.#ceilings,
       isolation: this.#isolation,
