@@ -66,8 +66,11 @@ export interface WorkerOptions {
 
 /** How long after SIGKILL the caller waits for the process to be gone before it gets its answer. */
 const deathPatienceMs = 1000;
-/** A process closes its pipe a moment before it can be collected; one that lives on has closed it on purpose. */
-const closedPatienceMs = 50;
+/**
+ * A process closes its pipe before it can be collected: a moment, or as long as a busy machine keeps it from its end. One
+ * that lives on has closed it on purpose; it gains this delay and nothing else, for it is given to nobody any more.
+ */
+const closedPatienceMs = 1000;
 /** CPU time that an idle worker may use after the first look at it; resetting a large heap comes before that. */
 const idleCpuUsMax = 20_000;
 /** What a correct worker can occupy beside its engine's memory: the engine's 64 MiB stack, buffers, its own data. */

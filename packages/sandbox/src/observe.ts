@@ -4,8 +4,8 @@
 // read; what the kernel says about it is compared with what the plan demands, which is also what the Welcome claimed.
 // A contradiction, or a required text that cannot be read, refuses the worker.
 //
-// Every worker is observed in full, not only the first of a plan: the whole observation costs about a tenth of a
-// millisecond (some ten reads of /proc, measured in docs/CONFINEMENT.md), a worker is started long before it is needed,
+// Every worker is observed in full, not only the first of a plan: the whole observation costs less than a
+// millisecond (some ten reads of /proc; docs/CONFINEMENT.md has the figure), a worker is started long before it is needed,
 // and a smaller look at later workers would be exactly where a subverted launcher or a race would hide.
 //
 // TRUST: the kernel's texts, read strictly (proc-text.ts). The pid is that of a child which nobody else collects, so it
