@@ -3,6 +3,7 @@ import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { outcomeTable } from "@flowcell/protocol";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { bin, flowcell, flowcellJson, root } from "./run-cli.js";
 
@@ -105,6 +106,99 @@ describe("modules of tools", () => {
       expect(ran.err).toMatch(message);
       expect(ran.err.trim().split("\n")).toHaveLength(1);
     }
+  });
+});
+
+describe("a module of tools", () => {
+  test("that keeps something open keeps no process alive once the result is printed", async () => {
+    const open = file("open.mjs", "setInterval(() => undefined, 1000); export const one = () => 1;");
+    expect(await withInput("await tools.one()", "--tools", open)).toMatchObject({ code: 0, out: "1\n" });
+    expect(await withInput("await tools.two()", "--tools", open)).toMatchObject({ code: 1, out: "" });
+    expect(await withInput("1", "--tools", open, "--limit", "x=1")).toMatchObject({ code: 2, out: "" });
+    const bad = file("open-bad.mjs", "setInterval(() => undefined, 1000); export const n = 1;");
+    expect(await withInput("1", "--tools", bad)).toMatchObject({ code: 2, out: "" });
+    // More than a pipe holds.
+    const large = await withInput("'x'.repeat(8e5)", "--tools", open);
+    expect([large.code, large.out.length]).toEqual([0, 800_001]);
+  });
+
+  test("that hangs with something open is ended by SIGINT, with the exit code of a cancelled run", async () => {
+    const hangs = file(
+      "hangs.mjs",
+      "setInterval(() => undefined, 1000); export const wait = () => new Promise(() => console.error('waits'));",
+    );
+    let sent = false;
+    const ran = await flowcell(["exec", file("hangs.js", "await tools.wait()"), "--tools", hangs, "--json"], {
+      onErr: (soFar, kill) => {
+        if (sent || !soFar.includes("waits")) return;
+        sent = true;
+        kill("SIGINT");
+      },
+    });
+    expect(JSON.parse(ran.out)).toMatchObject({ ok: false, status: "cancelled" });
+    expect([ran.code, ran.signal]).toEqual([outcomeTable.cancelled.exitCode, null]);
+  });
+
+  test("prints to standard error, while it is loaded, while it is called and after", async () => {
+    const noisy = file(
+      "noisy.mjs",
+      `import { Readable } from "node:stream";
+      import { stdout } from "node:process";
+      console.log("at load");
+      process.on("exit", () => console.log("at the end"));
+      export const say = async () => {
+        console.log("in a call");
+        console.table([{ a: 1 }]);
+        stdout.write("by name");
+        const parts = Array.from({ length: 20 }, () => "y".repeat(100000));
+        await new Promise((done) => Readable.from(parts).on("end", done).pipe(stdout, { end: false }));
+        return 1;
+      };`,
+    );
+    const path = file("noisy.js", "return await tools.say()");
+    const { code, json, err } = await flowcellJson(["exec", path, "--tools", noisy, "--json"]);
+    expect([code, json.value]).toEqual([0, 1]);
+    for (const text of ["at load", "in a call", "│ a │", "by name", "at the end"])
+      expect(err).toContain(text);
+    expect(err.match(/y{100000}/g)?.length ?? 0).toBeGreaterThan(0);
+    expect((await flowcell(["exec", path, "--tools", noisy])).out).toBe("1\n");
+  });
+});
+
+describe("calls that need approval", () => {
+  const paying = `export const pay = {
+    description: "Pays.",
+    inputSchema: { type: "object" },
+    needsApproval: true,
+    execute: ({ cents }) => "paid " + cents,
+  };
+  export const add = (a, b) => a + b;`;
+
+  test("without a terminal say how they can be approved, and are when they were approved beforehand", async () => {
+    const pay = file("pay.mjs", paying);
+    const code = "return [await tools.pay({ cents: 5 }), await tools.pay({ cents: 6 })]";
+    const alone = await withInput(code, "--tools", pay);
+    expect([alone.code, alone.out]).toEqual([8, ""]);
+    expect(alone.err).toContain(
+      "run it at a terminal to be asked, or approve beforehand with --approve tools.pay",
+    );
+    expect(alone.err).not.toContain("resume");
+    const approved = await withInput(code, "--tools", pay, "--approve", "tools.pay", "--json");
+    expect(JSON.parse(approved.out)).toMatchObject({ ok: true, value: ["paid 5", "paid 6"] });
+  });
+
+  test("are not approved by a name of nothing that asks", async () => {
+    const pay = file("pay.mjs", paying);
+    for (const [name, message] of [
+      ["pay", /did you mean tools\.pay\?/],
+      ["tools.pya", /did you mean tools\.pay\?/],
+      ["tools.add", /no such tool needs approval; those that do: tools\.pay/],
+    ] as const) {
+      const ran = await withInput("1", "--tools", pay, "--approve", name);
+      expect([ran.code, ran.out]).toEqual([2, ""]);
+      expect(ran.err).toMatch(message);
+    }
+    expect((await withInput("1", "--approve", "tools.pay")).err).toMatch(/those that do: none/);
   });
 });
 

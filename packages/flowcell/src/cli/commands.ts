@@ -143,9 +143,15 @@ export const commands: readonly CommandRow[] = [
       "from standard input. The result goes to standard output, everything else to standard error.\n" +
       "The module of --tools is loaded into this process and trusted. An exported function becomes tools.NAME and takes\n" +
       "its arguments as they come; { description, inputSchema, execute } takes one input, which is checked; an exported\n" +
-      "object of these becomes a namespace.",
+      "object of these becomes a namespace. What it prints goes to standard error. Calls that need approval are asked for\n" +
+      "at a terminal.",
     options: [
       { flags: "--tools <FILE>", doc: "the module of tools: .mjs, .js or .cjs" },
+      {
+        flags: "--approve <NAME>",
+        doc: "approve calls of this tool beforehand, repeatable: tools.pay",
+        repeatable: true,
+      },
       {
         flags: "--json",
         doc: "print exactly one JSON object on standard output; console lines stay on standard error",

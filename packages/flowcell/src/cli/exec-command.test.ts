@@ -20,23 +20,29 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-async function exec(answer?: string): Promise<{ code: number; out: string; err: string; asked: string[] }> {
+async function exec(
+  answer?: string,
+  approve: readonly string[] = [],
+): Promise<{ code: number; out: string; err: string; asked: string[] }> {
   const told = { out: "", err: "" };
   const asked: string[] = [];
   const ask = (question: string): Promise<string> => {
     asked.push(question);
     return Promise.resolve(answer ?? "");
   };
-  const code = await execCommand(new Typed([join(folder, "pay.js")], { tools: join(folder, "tools.mjs") }), {
-    out: (text) => {
-      told.out += text;
+  const code = await execCommand(
+    new Typed([join(folder, "pay.js")], { tools: join(folder, "tools.mjs"), approve }),
+    {
+      out: (text) => {
+        told.out += text;
+      },
+      err: (text) => {
+        told.err += text;
+      },
+      outIsTerminal: false,
+      ...(answer === undefined ? {} : { ask }),
     },
-    err: (text) => {
-      told.err += text;
-    },
-    outIsTerminal: false,
-    ...(answer === undefined ? {} : { ask }),
-  });
+  );
   return { code, ...told, asked };
 }
 
@@ -56,4 +62,9 @@ test("where nobody sits the execution stays suspended, with an exit code of its 
   const { code, err } = await exec();
   expect(code).toBe(8);
   expect(err).toMatch(/suspended.*approval of tools\.pay/);
+});
+
+test("what was approved beforehand is not asked", async () => {
+  const { code, out, asked } = await exec("n", ["tools.pay"]);
+  expect([code, out, asked]).toEqual([0, "paid 5\n", []]);
 });

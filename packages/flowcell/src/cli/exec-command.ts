@@ -1,6 +1,7 @@
 /**
  * `flowcell exec [FILE|-]`: runs a script as a model writes them, against the tools of a module, in a confined worker. The
- * module is the operator's own code and is loaded into this process; the script is nobody's.
+ * module is the operator's own code and is loaded into this process; the script is nobody's. main.ts keeps standard output
+ * from that code, and ends the process whatever it left open.
  *
  * Loaded only when it is asked for; a bundle of its own, since it loads modules by `import`.
  */
@@ -13,10 +14,12 @@ import {
   type Codemode,
   CodemodeOptionsError,
   createCodemode,
+  type ExecuteFailed,
   type ExecuteResult,
+  type ToolSet,
   type ToolsGiven,
 } from "@flowcell/codemode";
-import { exitCodes, type Limits, limitCeilings, outcomeTable } from "@flowcell/protocol";
+import { didYouMean, exitCodes, type Limits, limitCeilings, outcomeTable } from "@flowcell/protocol";
 import { askedLimits, cancelOnSignals, report } from "./execution.js";
 import { indented, logText, remarkText, valueText } from "./human.js";
 import { FileProblem, readBounded, readStandardInput } from "./read-file.js";
@@ -45,12 +48,14 @@ async function execute(typed: Typed, streams: Streams): Promise<number> {
   const stop = new AbortController();
   const release = cancelOnSignals(stop, streams);
   try {
+    const approved = approvedNames(typed.list("approve"), codemode.tools);
     const first = await codemode.execute(code, {
       label: path === "-" ? "script.js" : labelOf(path),
       signal: stop.signal,
       onLog: (line) => streams.err(logText(line)),
     });
-    const result = await asked(codemode, first, streams);
+    const answered = await answer(codemode, first, { approved, signal: stop.signal, streams });
+    const result = answered.status === "suspended" ? withAdvice(answered) : answered;
     report(result, typed.flag("json"), streams);
     return outcomeTable[result.status].exitCode;
   } finally {
@@ -59,21 +64,57 @@ async function execute(typed: Typed, streams: Streams): Promise<number> {
   }
 }
 
-/** Goes on for as long as somebody at the terminal answers what the script asks for. */
-async function asked(codemode: Codemode, first: ExecuteResult, streams: Streams): Promise<ExecuteResult> {
+interface Approvals {
+  readonly approved: ReadonlySet<string>;
+  readonly signal: AbortSignal;
+  readonly streams: Streams;
+}
+
+/** Goes on for as long as what the script asks for was approved beforehand, or somebody at the terminal answers. */
+async function answer(codemode: Codemode, first: ExecuteResult, by: Approvals): Promise<ExecuteResult> {
+  const { approved, signal, streams } = by;
   let result = first;
-  while (result.status === "suspended" && streams.ask !== undefined) {
+  while (result.status === "suspended") {
     const answers: ApprovalAnswer[] = [];
     for (const { callId, name, args } of result.pending) {
+      if (approved.has(name)) answers.push({ callId, approve: true });
+      if (approved.has(name) || streams.ask === undefined) continue;
       // TRUST: a script's arguments on a terminal.
       const shown = indented(args.map((one) => valueText(one, true).trim()).join(", "), "  ");
-      const answer = await streams.ask(`${printable(name)}(${shown})\nMay it be called? [y/N] `);
-      answers.push({ callId, approve: /^y(?:es)?$/i.test(answer.trim()) });
+      const said = await streams.ask(`${printable(name)}(${shown})\nMay it be called? [y/N] `);
+      answers.push({ callId, approve: /^y(?:es)?$/i.test(said.trim()) });
     }
     if (answers.length === 0) break;
-    result = await codemode.resume(result.runId, answers);
+    result = await codemode.resume(result.runId, answers, { signal });
   }
   return result;
+}
+
+/** Of `--approve`. A name that approves nothing was meant for another tool. */
+function approvedNames(given: readonly string[], { tools }: ToolSet): ReadonlySet<string> {
+  const all = tools.map(({ namespace, name }) => `${namespace}.${name}`);
+  const asking = all.filter((_, index) => tools[index]?.needsApproval !== false);
+  for (const name of given) {
+    if (asking.includes(name)) continue;
+    const near = asking.find((one) => one.endsWith(`.${name}`)) ?? didYouMean(name, asking);
+    const hint =
+      all.includes(name) || near === undefined
+        ? `those that do: ${asking.slice(0, 20).join(", ") || "none"}`
+        : `did you mean ${near}?`;
+    throw new UsageError(
+      "request",
+      `--approve ${JSON.stringify(name)}: no such tool needs approval; ${hint}`,
+    );
+  }
+  return new Set(given);
+}
+
+/** The execution ends with this process, so nobody can resume it. */
+function withAdvice(result: ExecuteFailed): ExecuteFailed {
+  const names = [...new Set(result.pending.map(({ name }) => name))];
+  const flags = names.map((name) => `--approve ${name}`).join(" ");
+  const message = `it waits for the approval of ${names.join(", ")}; run it at a terminal to be asked, or approve beforehand with ${flags}`;
+  return { ...result, error: { ...result.error, message } };
 }
 
 async function open(tools: ToolsGiven, limits: Limits, toolsPath: string | undefined): Promise<Codemode> {

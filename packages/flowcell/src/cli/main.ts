@@ -24,19 +24,40 @@ export async function main(args: readonly string[]): Promise<void> {
   process.stdout.on("error", (error: NodeJS.ErrnoException) => {
     if (error.code !== "EPIPE") throw error;
   });
+  // As it is now: `exec` keeps it for itself.
+  const write = process.stdout.write.bind(process.stdout);
   const streams = guarded({
-    out: (text) => void process.stdout.write(text),
+    out: (text) => void write(text),
     err: (text) => void process.stderr.write(text),
     outIsTerminal: process.stdout.isTTY === true,
     // Not process.stdin, which would make a stream of it and take what others read.
     ...(isatty(0) && process.stderr.isTTY === true ? { ask } : {}),
   });
+  let foreign = false;
+  const exec = async (typed: Typed, own: Streams): Promise<number> => {
+    foreign = true;
+    keepOutput();
+    const { execCommand } = await import("./exec-command.js");
+    return await execCommand(typed, own);
+  };
   process.exitCode = await runProgram(args, { version: FLOWCELL_VERSION, streams, doctor, exec, flows, mcp });
+  if (!foreign) return;
+  // A module of tools may have opened what keeps Node alive: a timer, a pool of connections.
+  await Promise.all([written(write), written(process.stderr.write.bind(process.stderr))]);
+  process.exit();
 }
 
-async function exec(typed: Typed, streams: Streams): Promise<number> {
-  const { execCommand } = await import("./exec-command.js");
-  return await execCommand(typed, streams);
+/** What a module of tools prints, while it is loaded and whenever it is called, goes to standard error until the process ends. */
+function keepOutput(): void {
+  const { stdout, stderr } = process;
+  stdout.write = stderr.write.bind(stderr);
+  // Whoever pipes into one waits for it where the other was full.
+  stderr.on("drain", () => stdout.emit("drain"));
+}
+
+/** Until everything before it was taken, or cannot be any more. */
+function written(write: (text: string, done: () => void) => boolean): Promise<void> {
+  return new Promise((resolve) => void write("", () => resolve()));
 }
 
 async function mcp(typed: Typed, streams: Streams): Promise<number> {
