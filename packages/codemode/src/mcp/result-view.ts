@@ -2,8 +2,8 @@
  * The result of an execution as MCP has it: structured content that fits `executeOutput`, the same for a model as text, and what
  * tools answered beside text. server.ts sends it.
  *
- * The text is JSON too, without what a model has no use for (usage, confinement, calls that were fine), and bounded: a value or
- * a log that is too long is cut, and says so. Structured content is whole; its bound is the execution's `resultBytes`.
+ * The text is JSON too, without what a model has no use for (usage, confinement, calls that were fine), and bounded by
+ * bounded-text.ts. Structured content is whole; its bound is the execution's `resultBytes`.
  * Kept true: what the script did wrong is `isError`, what it waits for is not.
  * TRUST: values, errors and lines are a script's; content is a server's.
  */
@@ -12,15 +12,16 @@ import type { CallToolResult, ContentBlock } from "@modelcontextprotocol/sdk/typ
 import { type JsonView, jsonView } from "../adapters/json-view.js";
 import type { ExecuteResult } from "../result.js";
 import type { Box } from "./attachments.js";
-
-const textCharsMost = 24_000;
-const logCharsMost = 6_000;
-/** Of all pending calls together, but enough of each to know it. */
-const argumentsCharsMost = 16_000;
-const argumentsCharsLeast = 200;
-/** Of each part: message, stack, cause. */
-const errorCharsMost = 4_000;
-const calledMost = 50;
+import {
+  attachmentsText,
+  boundedText,
+  callsText,
+  type Json,
+  logText,
+  type PendingView,
+  pendingText,
+  warningsText,
+} from "./bounded-text.js";
 
 const textSchema = { type: "string" } as const;
 const countSchema = { type: "number" } as const;
@@ -90,7 +91,7 @@ export const executeOutput = {
   required: ["ok", "status", "runId", "logs", "usage", "calls", "pending", "warnings", "confinement"],
 };
 
-type Json = { readonly [key: string]: unknown };
+const nothing = "The script returned nothing. Return what you want to see.";
 
 export function resultView(result: ExecuteResult, box: Box): CallToolResult {
   const { ok, status, runId, logs, logsTruncated, usage, calls, confinement } = result;
@@ -120,83 +121,29 @@ export function resultView(result: ExecuteResult, box: Box): CallToolResult {
     ok,
     status,
     ...value,
+    ...(ok && !("value" in value) ? { note: nothing } : {}),
     ...error,
-    ...logText(
-      logs.map((line) => (line.level === "log" ? line.text : `[${line.level}] ${line.text}`)),
-      logsTruncated,
-    ),
-    ...(ok || calls.length === 0 || status === "suspended"
-      ? {}
-      : { calls: calls.slice(0, calledMost).map(({ name, state }) => `${name} ${state}`) }),
+    ...logText(logs, logsTruncated),
+    ...(ok || calls.length === 0 || status === "suspended" ? {} : callsText(calls)),
     ...(pending.length === 0 ? {} : waiting(runId, pending)),
-    ...(attachments.length === 0 ? {} : { attachments }),
-    ...(warnings.length === 0 ? {} : { warnings: warnings.map(({ message }) => message) }),
+    ...attachmentsText(attachments),
+    ...warningsText(warnings),
   };
   return {
-    content: [{ type: "text", text: bounded(text) }, ...box.kept],
+    content: [{ type: "text", text: boundedText(text) }, ...box.kept],
     structuredContent: structured,
     ...(ok || status === "suspended" ? {} : { isError: true }),
   };
 }
 
-function waiting(
-  runId: string,
-  pending: readonly { callId: string; name: string; args: JsonView[] }[],
-): Json {
-  const most = Math.max(argumentsCharsLeast, Math.floor(argumentsCharsMost / pending.length));
+function waiting(runId: string, pending: readonly PendingView[]): Json {
   return {
     runId,
-    pending: pending.map(({ callId, name, args }) => ({
-      callId,
-      name,
-      args: cutJson(args, most),
-    })),
+    ...pendingText(pending),
     next:
       "These calls need a person's approval. Ask the person, then call the tool resume with runId and an answer for each callId. " +
       "What came before them is done: do not run the script again.",
   };
-}
-
-function logText(lines: readonly string[], truncated: boolean): Json {
-  if (lines.length === 0) return {};
-  const kept: string[] = [];
-  let left = logCharsMost;
-  for (const line of lines) {
-    if (line.length > left) {
-      kept.push(`… (${lines.length - kept.length} more lines; log less)`);
-      return { logs: kept };
-    }
-    kept.push(line);
-    left -= line.length;
-  }
-  return { logs: truncated ? [...kept, "… (more was not kept)"] : kept };
-}
-
-/** JSON of about `textCharsMost` characters at most: the value is cut first, then texts of the error. */
-function bounded(text: Json): string {
-  const whole = JSON.stringify(text);
-  if (whole.length <= textCharsMost) return whole;
-  const rest = { ...text, ...("error" in text ? { error: cutTexts(text["error"]) } : {}) };
-  if (text["value"] === undefined) return JSON.stringify(rest);
-  const left = textCharsMost - JSON.stringify({ ...rest, value: null }).length;
-  return JSON.stringify({ ...rest, value: cutJson(text["value"], Math.max(1_000, left)) });
-}
-
-function cutTexts(error: unknown): Json {
-  const entries: [string, unknown][] = Object.entries(error ?? {});
-  return Object.fromEntries(entries.map(([key, value]) => [key, cutJson(value, errorCharsMost)]));
-}
-
-/** The value itself, or the beginning of its text. */
-function cutJson(value: unknown, most: number): unknown {
-  const json = JSON.stringify(value);
-  if (json.length <= most) return value;
-  return cut(typeof value === "string" ? value : json, most);
-}
-
-function cut(text: string, most: number): string {
-  if (text.length <= most) return text;
-  return `${text.slice(0, most)}… (cut here, ${text.length - most} more characters; return less)`;
 }
 
 function droppedWarning({ kept, dropped }: Box): { code: string; message: string }[] {
