@@ -1,6 +1,6 @@
 /**
  * The types of a tool set within a budget of tokens, for prompts: whole declarations while they fit, then one line for each
- * tool, then names. Called by prompt.ts, by createCodemode and by the MCP server.
+ * tool, then lines for as many tools as the budget lets and names for the others, then names. Called by prompt.ts, by createCodemode and by the MCP server.
  *
  * A token is counted as four characters: models differ, and this is near enough to plan a prompt by.
  * Kept true: the text is never over the budget, type-checks in every form, and is the same for the same tools.
@@ -21,7 +21,8 @@ export interface CompactOptions {
 
 export interface CompactTypes {
   readonly text: string;
-  readonly form: "full" | "lines" | "names";
+  /** `mixed`: lines for some tools, names for the others. */
+  readonly form: "full" | "lines" | "mixed" | "names";
   readonly tokens: number;
 }
 
@@ -46,6 +47,8 @@ export function compactTypes(set: ToolSet, options: CompactOptions = {}): Compac
   if (tokensOf(full) <= tokensMax) return { text: full, form: "full", tokens: tokensOf(full) };
   const lines = toolLines(set, more);
   if (tokensOf(lines) <= tokensMax) return { text: lines, form: "lines", tokens: tokensOf(lines) };
+  const mixed = linesAndNames(set, more, tokensMax * charsPerToken);
+  if (mixed !== undefined) return { text: mixed, form: "mixed", tokens: tokensOf(mixed) };
   const names = toolNames(set, more, tokensMax * charsPerToken);
   return { text: names, form: "names", tokens: tokensOf(names) };
 }
@@ -126,6 +129,45 @@ function shortType(property: unknown, root: { readonly [keyword: string]: unknow
 
 function isShort(type: string): boolean {
   return type.length <= lineTypeCharsMax && !type.includes("\n");
+}
+
+/** Undefined when not even all names fit, or nothing more than these. */
+function linesAndNames(set: ToolSet, more: string, charsMax: number): string | undefined {
+  const namespaces = byNamespace(set.tools).map(([namespace, tools]) => ({
+    namespace,
+    lines: tools.map((tool) => ({ name: tool.name, line: `  ${toolLine(tool)}` })),
+    typed: 0,
+  }));
+  const head = `// Tools on one line each, inputs shortened; of the others only names.${more === "" ? "" : ` ${more}`}\n`;
+  const textOf = ({ namespace, lines, typed }: (typeof namespaces)[number]): string => {
+    const shown = lines.slice(0, typed).map(({ line }) => line);
+    const rest = lines.slice(typed).map(({ name }) => name);
+    const names =
+      rest.length === 0 ? "" : `// ${namespace}, names only (${rest.length}): ${rest.join(", ")}\n`;
+    return typed === 0 ? names : `declare namespace ${namespace} {\n${shown.join("")}}\n${names}`;
+  };
+  let left = charsMax - head.length;
+  for (const one of namespaces) left -= textOf(one).length;
+  if (left < 0) return undefined;
+  // The smallest first: most namespaces are whole then.
+  const sized = namespaces
+    .map((one) => ({ one, size: one.lines.reduce((sum, { line }) => sum + line.length, 0) }))
+    .sort((a, b) => a.size - b.size || compare(a.one.namespace, b.one.namespace));
+  let any = false;
+  for (const { one } of sized) {
+    while (one.typed < one.lines.length) {
+      const before = textOf(one).length;
+      one.typed += 1;
+      const grown = textOf(one).length - before;
+      if (grown > left) {
+        one.typed -= 1;
+        break;
+      }
+      left -= grown;
+      any = true;
+    }
+  }
+  return any ? head + namespaces.map(textOf).join("") : undefined;
 }
 
 function toolNames(set: ToolSet, more: string, charsMax: number): string {

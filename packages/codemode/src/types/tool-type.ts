@@ -48,7 +48,13 @@ export function toolComment(tool: Tool): string {
   const whole = description.trim();
   const told = whole.length <= descriptionCharsMax ? whole : `${whole.slice(0, descriptionCharsMax)}…`;
   const approval = approvalText(needsApproval);
-  return docComment([told, approval].filter((each) => each !== "").join("\n"));
+  return docComment([told, unknownInputText(tool), approval].filter((each) => each !== "").join("\n"));
+}
+
+/** A schema of a library that has no JSON Schema for it, such as one of zod 3. */
+function unknownInputText({ input }: Tool): string {
+  if (input === null || input.json !== null) return "";
+  return "@remarks Takes one object; its schema cannot be shown here, and an error says what it lacks.";
 }
 
 function approvalText(needsApproval: Tool["needsApproval"]): string {
