@@ -60,6 +60,9 @@ if(r.__codemode_control__==="error")throw new Error(String(r.message))
 }
 return r
 },[]);
+const absent=(k,what)=>Object.defineProperty(globalThis,k,{value:()=>{throw new Error(k+" is not available: there is no "+what+" here; call a tool: "+
+[...p,...c].flatMap(([w])=>typeof w==="string"?[w]:Object.values(w)).slice(0,12).join(", "))},writable:true,configurable:true});
+absent("fetch","network");absent("require","module");
 try{
 const s=await f(...p.map(provider),...c.map(connector));
 const r=await s();
