@@ -113,6 +113,38 @@ describe.each(["direct", "asking"])("%s", (kind) => {
     });
   });
 
+  test("a stack on the console has the author's positions, live and in the result, in TypeScript too", async () => {
+    for (const code of [
+      "try { nope() } catch (e) { console.log(e.stack); console.log(e) }",
+      "const n: number = 1; try { nope(n) } catch (e) { console.log(e.stack); console.log(e) }",
+    ]) {
+      const live: string[] = [];
+      const { logs } = await codemode.execute(code, { onLog: ({ text }) => live.push(text) });
+      expect(logs.map(({ text }) => text)).toEqual(live);
+      const columns = [...live.join("\n").matchAll(/script\.[jt]s:1:(\d+)/g)].map((found) =>
+        Number(found[1]),
+      );
+      expect(columns.length).toBeGreaterThanOrEqual(2);
+      for (const column of columns) expect(column).toBeLessThan(code.length);
+    }
+  });
+
+  test("a full queue says which options it is about", async () => {
+    const full = await createCodemode({ tools, maxWorkers: 1, queueMax: 0 });
+    try {
+      const stop = new AbortController();
+      const busy = full.execute("await new Promise((r) => setTimeout(r, 60000))", { signal: stop.signal });
+      const results = await Promise.all([1, 2, 3].map((n) => full.execute(`return ${n}`)));
+      stop.abort();
+      await busy;
+      const message =
+        "every worker is busy and 0 executions wait already (queueMax); try again later, or raise queueMax or maxWorkers";
+      expect(results.map((result) => (result.ok ? "" : result.error.message))).toContain(message);
+    } finally {
+      await full.close();
+    }
+  });
+
   test("a warning names a call as the script wrote it", async () => {
     const { warnings } = await codemode.execute("void files.read_file({}); return 1");
     const text = warnings.map(({ message }) => message).join("\n");

@@ -38,5 +38,5 @@ export {
   spelledOut,
   visibleJson,
 } from "./source-text.js";
-export { type MappedStack, mapStack, scriptFileName } from "./stack.js";
+export { type MappedStack, mapConsoleText, mapStack, scriptFileName } from "./stack.js";
 export { bundleFlowTest, type TestBundleOptions } from "./test-bundle.js";

@@ -101,6 +101,7 @@ export class JournalRuns {
       forgetting: this.#forgetting,
       wording: parts.wording,
       seen: (runId) => this.#cells.seen(runId),
+      mapOf: (runId) => this.#cells.mapOf(runId),
     });
     const { name } = parts;
     const runner = (): Runner => this.#opened();
@@ -172,7 +173,7 @@ export class JournalRuns {
     const { runId } = made;
     options.onRun?.(runId);
     this.#unfinished.add(runId);
-    this.#cells.keep(runId, options.onLog, script.warnings);
+    this.#cells.keep(runId, options.onLog, script);
     this.#opened().adopt(runId);
     return await this.#watched(runId, options);
   }

@@ -5,7 +5,7 @@
  * Kept true: every waiter is answered, also when the codemode is closed, when the store fails and when its caller gives up.
  */
 
-import { notStarted } from "@flowcell/bundle";
+import { mapConsoleText, notStarted, type ScriptMap } from "@flowcell/bundle";
 import type { RunHistory, RunRow, Store } from "@flowcell/journal";
 import { outcomeOf } from "./approval-calls.js";
 import type { Forgetting } from "./forgetting.js";
@@ -21,6 +21,7 @@ export interface WaitsParts {
   readonly forgetting: Forgetting | null;
   readonly wording: Wording;
   seen(runId: string): SeenUsage;
+  mapOf(runId: string): ScriptMap | undefined;
 }
 
 export class JournalWaits {
@@ -89,7 +90,11 @@ export class JournalWaits {
     if (history === null) return misuse(runId, "not_found", "the execution was removed");
     if (!isOver(history.run) || (history.run.status === "suspended" && !asksSomebody(history)))
       return undefined;
-    return wording.result(journalResult(history, logs, keptOf(history.run).code, seen(runId)));
+    const map = this.#parts.mapOf(runId);
+    const result = journalResult(history, logs, keptOf(history.run).code, seen(runId));
+    if (map === undefined) return wording.result(result);
+    const mapped = result.logs.map((line) => ({ ...line, text: mapConsoleText(line.text, map) }));
+    return wording.result({ ...result, logs: mapped });
   }
 
   /** Resolves with the next thing that the journal has of it. */

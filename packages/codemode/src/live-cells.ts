@@ -3,15 +3,17 @@
  * knows of it: figures, console lines as they come, whether it has begun. Made by journal-runs.ts.
  */
 
-import { logLine } from "@flowcell/bundle";
+import { logLine, type ScriptMap } from "@flowcell/bundle";
 import type { CellPool, CellRequest, CellResult } from "@flowcell/flows";
 import type { ConfinedPool } from "@flowcell/pool";
 import type { RunError } from "@flowcell/protocol";
 import { nothingSeen, type SeenUsage } from "./journal-result.js";
+import type { NormalScript } from "./normalize.js";
 import type { ExecuteOptions } from "./options.js";
 
 interface Live {
   readonly onLog: ExecuteOptions["onLog"];
+  readonly map: ScriptMap;
   seen: SeenUsage;
   nextLog: number;
 }
@@ -34,8 +36,8 @@ export class LiveCells implements CellPool {
     this.#parts = parts;
   }
 
-  keep(runId: string, onLog: ExecuteOptions["onLog"], warnings: readonly string[]): void {
-    this.#live.set(runId, { onLog, seen: { ...nothingSeen, begun: false, warnings }, nextLog: 0 });
+  keep(runId: string, onLog: ExecuteOptions["onLog"], { map, warnings }: NormalScript): void {
+    this.#live.set(runId, { onLog, map, seen: { ...nothingSeen, begun: false, warnings }, nextLog: 0 });
     for (const oldest of this.#live.keys()) {
       if (this.#live.size <= liveMost) break;
       this.#live.delete(oldest);
@@ -44,6 +46,11 @@ export class LiveCells implements CellPool {
 
   seen(runId: string): SeenUsage {
     return this.#live.get(runId)?.seen ?? nothingSeen;
+  }
+
+  /** Undefined for an execution of an earlier process. */
+  mapOf(runId: string): ScriptMap | undefined {
+    return this.#live.get(runId)?.map;
   }
 
   /** Whether a worker has had it; true for a run of which nothing is known. */
@@ -78,7 +85,7 @@ export class LiveCells implements CellPool {
         request.onConsole(line);
         if (live === undefined || line.seq < live.nextLog) return;
         live.nextLog = line.seq + 1;
-        live.onLog?.(logLine(line));
+        live.onLog?.(logLine(line, live.map));
       },
     });
     if (live !== undefined) {

@@ -26,6 +26,13 @@ const hints: ReadonlyMap<string, string> = new Map([
   ["module", noModules],
 ]);
 
+/** The pool speaks of flows, whose activations wait. */
+function queueText(message: string): string {
+  const waiting = /queue of (\d+) waiting/.exec(message)?.[1];
+  if (waiting === undefined) return message;
+  return `every worker is busy and ${waiting} executions wait already (queueMax); try again later, or raise queueMax or maxWorkers`;
+}
+
 const undefinedName = /^([A-Za-z_$][\w$]{0,99}) is not defined(: .*)?$/;
 
 export class Wording {
@@ -53,7 +60,7 @@ export class Wording {
   }
 
   #error(error: RunError): RunError {
-    const message = this.#message(error);
+    const message = error.code === "queue_full" ? queueText(error.message) : this.#message(error);
     if (message === error.message) return error;
     const stack = error.stack?.replace(error.message, () => message);
     return { ...error, message, ...(stack === undefined ? {} : { stack }) };
