@@ -2,6 +2,7 @@
 
 import { makeToolSet, searchTools, type ToolHit, toolSchema } from "@flowcell/codemode";
 import { describe, expect, test } from "vitest";
+import { indexTools } from "../../packages/codemode/src/search.js";
 import { serverNames, setOfServers } from "./types-servers.js";
 
 const { set } = setOfServers(serverNames);
@@ -85,7 +86,31 @@ const askedInOtherWords: readonly (readonly [string, string])[] = [
   ["crawl a whole site", "firecrawl.firecrawl_crawl"],
 ];
 
+/** What is asked in few words, and the tool that should be the first. */
+const askedShortly: readonly (readonly [string, string])[] = [
+  ["delete a pod", "kubernetes.kubectl_delete"],
+  ["read file", "filesystem.read_file"],
+  ["click a button", "playwright.browser_click"],
+  ["list directory", "filesystem.list_directory"],
+  ["create issue", "github.create_issue"],
+];
+
+/** Whose words only stand for the namespace. */
+const askedByNamespace: readonly (readonly [string, string])[] = [
+  ["remember something", "memory"],
+  ["recall what I know", "memory"],
+];
+
 describe("over the tools of real servers", () => {
+  test.each(askedShortly)("%s, first", (query, wanted) => {
+    expect(names(searchTools(set, query, { limit: 3 }))[0]).toBe(wanted);
+  });
+
+  test.each(askedByNamespace)("%s, in the first three", (query, wanted) => {
+    const hits = searchTools(set, query, { limit: 3 });
+    expect(hits.map(({ tool }) => tool.namespace)).toContain(wanted);
+  });
+
   test.each(asked)("%s", (query, wanted) => {
     expect(names(searchTools(set, query, { limit: 3 }))).toContain(wanted);
   });
@@ -103,6 +128,37 @@ describe("over the tools of real servers", () => {
       }
     }
     expect(missed).toEqual([]);
+  });
+});
+
+describe("an index", () => {
+  test("that is made ahead lets other things happen meanwhile, and finds the same as one that a search made", async () => {
+    const { set: other } = setOfServers(serverNames);
+    let turns = 0;
+    let made = false;
+    const count = (): void => {
+      turns += 1;
+      if (!made) setImmediate(count);
+    };
+    setImmediate(count);
+    await indexTools(other);
+    made = true;
+    expect(turns).toBeGreaterThan(10);
+    for (const query of ["delete a pod", "remember something", "create an issue"]) {
+      const ahead = searchTools(other, query, { limit: 50 });
+      expect(ahead.map(({ score }) => score)).toEqual(
+        searchTools(set, query, { limit: 50 }).map(({ score }) => score),
+      );
+      expect(names(ahead)).toEqual(names(searchTools(set, query, { limit: 50 })));
+    }
+  });
+
+  test("that is half made when a search comes is whole for it", async () => {
+    const { set: other } = setOfServers(serverNames);
+    const indexed = indexTools(other);
+    const early = names(searchTools(other, "recursive tree of folders"));
+    await indexed;
+    expect(early).toEqual(names(searchTools(set, "recursive tree of folders")));
   });
 });
 

@@ -1,6 +1,6 @@
 /**
  * Finding tools by words, for models that need not read five hundred schemas: the words of names, descriptions and parameters,
- * ranked. Called by the MCP server's `search` and by embedding programs.
+ * ranked. Called by the MCP server's `search`, which has the index made ahead, and by embedding programs.
  *
  * Kept true: the same tools and words give the same hits in the same order; a query costs no more than its bound of words.
  */
@@ -27,6 +27,8 @@ export interface ToolHit {
   readonly declaration: string;
 }
 
+/** Tools, in one turn of the event loop. */
+const indexedAtOnce = 8;
 const limitDefault = 10;
 const limitMost = 50;
 const queryCharsMax = 1_000;
@@ -51,7 +53,7 @@ const boost = { name: 4, namespace: 2.5, summary: 2, description: 1, parameters:
 const stopWords: ReadonlySet<string> = new Set(
   (
     "a an and any are as at be by can could do does for from have how i if in into is it its me my need of on or our please " +
-    "should some that the their them then there these this to tool tools use using want was we what when where which will " +
+    "should some something anything that the their them then there these this to tool tools use using want was we what when where which will " +
     "with would you your"
   ).split(" "),
 );
@@ -65,6 +67,8 @@ const sameActs: readonly (readonly string[])[] = [
   ["search", "find", "query", "lookup", "look"],
   ["update", "edit", "modify", "change", "rename", "set", "patch"],
   ["send", "post", "reply", "write"],
+  ["remember", "memory", "memorize", "recall"],
+  ["store", "save", "keep", "memory"],
   ["navigate", "open", "visit", "go", "goto"],
   ["run", "execute", "invoke", "evaluate"],
   ["directory", "folder"],
@@ -73,10 +77,17 @@ const sameActs: readonly (readonly string[])[] = [
   ["chart", "diagram", "graph", "plot"],
 ];
 const sameActWeight = 0.35;
+/** What a name is worth whose own words are all in the query: see `nameFit`. */
+const fitWeight = 0.5;
+/** A word of so many names of a namespace says what the namespace is about: `browser_click`, `kubectl_get`. */
+const commonShare = 0.3;
+const commonLeast = 4;
 
 export class ToolSearch {
   readonly #tools: readonly Tool[];
   readonly #index: MiniSearch<Entry>;
+  readonly #ownWords: ReadonlyMap<Tool, readonly string[]>;
+  #indexed = 0;
 
   constructor(set: ToolSet) {
     this.#tools = set.tools;
@@ -85,11 +96,21 @@ export class ToolSearch {
       tokenize: words,
       processTerm: (term) => (stopWords.has(term) ? null : stem(term)),
     });
-    this.#index.addAll(set.tools.map(entryOf));
+    this.#ownWords = ownWords(set.tools);
+  }
+
+  /** Indexes some more tools; false when all are. */
+  index(most: number): boolean {
+    const end = Math.min(this.#tools.length, this.#indexed + most);
+    for (const [offset, tool] of this.#tools.slice(this.#indexed, end).entries())
+      this.#index.add(entryOf(tool, this.#indexed + offset));
+    this.#indexed = end;
+    return end < this.#tools.length;
   }
 
   /** The best first; those alike in the order of their names. None when no word is known. */
   search(query: string, options: SearchOptions = {}): readonly ToolHit[] {
+    this.index(this.#tools.length);
     const limit = options.limit ?? limitDefault;
     if (!Number.isSafeInteger(limit) || limit < 1 || limit > limitMost)
       throw new RangeError(`limit must be a whole number from 1 to ${limitMost}`);
@@ -104,7 +125,7 @@ export class ToolSearch {
           { queries: [meant.join(" ")], fields: [...fields] },
           {
             queries: [[...others].join(" ")],
-            fields: ["name", "summary"],
+            fields: ["name", "namespace", "summary"],
             boostTerm: () => sameActWeight,
             fuzzy: false,
             prefix: false,
@@ -118,25 +139,65 @@ export class ToolSearch {
         weights: { fuzzy: 0.2, prefix: 0.5 },
       },
     );
+    const stems = new Set(meant.map(stem));
     const ranked = results.flatMap(({ id, score }) => {
       const tool = typeof id === "number" ? this.#tools[id] : undefined;
-      return tool === undefined ? [] : [{ tool, score }];
+      return tool === undefined ? [] : [{ tool, score: score * this.#nameFit(tool, stems) }];
     });
     ranked.sort((a, b) => b.score - a.score || compare(callName(a.tool), callName(b.tool)));
     return ranked.slice(0, limit).map(({ tool, score }) => hitOf(tool, score));
   }
+
+  /**
+   * Above 1 where the query's own words stand in the name: for "click a button" browser_click is nearer than
+   * browser_mouse_click_xy, whose further words nobody asked for, and for "delete a pod" kubectl_delete is nearer than what
+   * drops.
+   */
+  #nameFit(tool: Tool, asked: ReadonlySet<string>): number {
+    const own = this.#ownWords.get(tool) ?? [];
+    const found = own.filter((word) => asked.has(word)).length;
+    return found === 0 ? 1 : 1 + (fitWeight * found) / own.length;
+  }
+}
+
+/** The words of each tool's name that tell it from the others of its namespace. */
+function ownWords(tools: readonly Tool[]): ReadonlyMap<Tool, readonly string[]> {
+  const names = new Map(tools.map((tool) => [tool, [...new Set(words(tool.originalName).map(stem))]]));
+  const sizes = new Map<string, number>();
+  const counts = new Map<string, number>();
+  for (const [{ namespace }, all] of names) {
+    sizes.set(namespace, (sizes.get(namespace) ?? 0) + 1);
+    for (const word of all) counts.set(`${namespace} ${word}`, (counts.get(`${namespace} ${word}`) ?? 0) + 1);
+  }
+  const tells = ({ namespace }: Tool, word: string): boolean => {
+    const count = counts.get(`${namespace} ${word}`) ?? 0;
+    return count < commonLeast || count < commonShare * (sizes.get(namespace) ?? 0);
+  };
+  return new Map(
+    [...names].map(([tool, all]) => {
+      const own = all.filter((word) => tells(tool, word));
+      return [tool, own.length === 0 ? all : own];
+    }),
+  );
 }
 
 const searches = new WeakMap<ToolSet, ToolSearch>();
 
-/** One search in a set; its index is made with the first. */
+/** One search in a set; its index is made with the first, unless `indexTools` has made it. */
 export function searchTools(set: ToolSet, query: string, options: SearchOptions = {}): readonly ToolHit[] {
-  let search = searches.get(set);
-  if (search === undefined) {
-    search = new ToolSearch(set);
-    searches.set(set, search);
-  }
-  return search.search(query, options);
+  return searchOf(set).search(query, options);
+}
+
+/** Makes the index of a set while the program goes on: hundreds of tools take longer than an event loop should wait. */
+export async function indexTools(set: ToolSet): Promise<void> {
+  const search = searchOf(set);
+  while (search.index(indexedAtOnce)) await new Promise((resolve) => setImmediate(resolve));
+}
+
+function searchOf(set: ToolSet): ToolSearch {
+  const search = searches.get(set) ?? new ToolSearch(set);
+  searches.set(set, search);
+  return search;
 }
 
 function hitOf(tool: Tool, score: number): ToolHit {
