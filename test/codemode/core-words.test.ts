@@ -1,6 +1,6 @@
 // What a script is told: exact texts of errors and warnings, in the words of a codemode, with and without a tool that asks.
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Codemode, createCodemode } from "../../packages/codemode/src/index.js";
+import { type Codemode, codemodePrompt, createCodemode } from "../../packages/codemode/src/index.js";
 
 const paths = { read_file: "a", read_text_file: "b", edit_file: "c" };
 const named = (names: readonly string[]) =>
@@ -145,6 +145,27 @@ describe.each(["direct", "asking"])("%s", (kind) => {
     }
   });
 
+  test("a script finds tools by words and reads their types", async () => {
+    const code = `
+      const found = await codemode.search("look at the shop");
+      return [found[0].name, found[0].signature, await codemode.describe("shop.look"), codemode === tools]`;
+    const result = await codemode.execute(code);
+    expect(result).toMatchObject({
+      ok: true,
+      value: [
+        "shop.look",
+        expect.stringMatching(/^shop\.look\(input/),
+        expect.stringContaining("function look("),
+        true,
+      ],
+    });
+    expect((await failure('await codemode.describe("shop.lok")')).message).toBe(
+      'there is no tool "shop.lok"; did you mean shop.look?',
+    );
+    expect((await failure("await codemode.search()")).message).toMatch(/^codemode\.search takes words/);
+    expect((await failure("await codemode.serch('x')")).message).toMatch(/^tools\.serch is not a tool here/);
+  });
+
   test("a warning names a call as the script wrote it", async () => {
     const { warnings } = await codemode.execute("void files.read_file({}); return 1");
     const text = warnings.map(({ message }) => message).join("\n");
@@ -181,6 +202,27 @@ describe("a tool that may ask", () => {
       await codemode.close();
     }
   });
+});
+
+test("a program's own tools search and describe stay its own, and a namespace codemode is refused", async () => {
+  const own = await createCodemode({ tools: { search: (text: string) => `own ${text}` } });
+  try {
+    expect(await own.execute("return await codemode.search('a')")).toMatchObject({ value: "own a" });
+    expect(own.prompt).not.toContain("codemode.search(");
+  } finally {
+    await own.close();
+  }
+  await expect(createCodemode({ tools: { codemode: { add: () => 1 } } })).rejects.toThrow(/codemode/);
+});
+
+test("a prompt that has not every type tells how to see the others", async () => {
+  const codemode = await createCodemode({ tools });
+  try {
+    expect(codemodePrompt(codemode.tools, { tokensMax: 800 })).toContain('await codemode.search("words")');
+    expect(codemode.prompt).not.toContain("codemode.search");
+  } finally {
+    await codemode.close();
+  }
 });
 
 function listOf(message: string): string[] {

@@ -188,7 +188,7 @@ describe("values", () => {
         `try { await tools.${name}() } catch (e) { return [e.code, e.message] }`,
       );
       expect(caught).toEqual([
-        "internal",
+        "outcome_unknown",
         expect.stringMatching(new RegExp(`^tools\\.${name}: the result cannot be sent`)),
       ]);
     }

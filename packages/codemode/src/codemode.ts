@@ -17,6 +17,7 @@ import { surroundOf } from "./guest-names.js";
 import type { ApprovalAnswer, CallFinding } from "./journal-answers.js";
 import type { PendingExecution } from "./journal-requests.js";
 import { JournalRuns } from "./journal-runs.js";
+import { lookupFunctions } from "./lookup-functions.js";
 import { Normalizer } from "./normalize.js";
 import { type CodemodeOptions, codemodeProblem, type ExecuteOptions, type ResumeOptions } from "./options.js";
 import { poolOptions } from "./pool-options.js";
@@ -93,6 +94,7 @@ class PooledCodemode implements Codemode {
     const pool = poolOptions(options);
     this.#pool = new ConfinedPool(policy, pool);
     const { tools } = this.tools;
+    const lookups = lookupFunctions(this.tools);
     const shared = {
       pool: this.#pool,
       normalizer: new Normalizer(surroundOf(this.tools)),
@@ -103,7 +105,10 @@ class PooledCodemode implements Codemode {
       flow: newFlow(),
     };
     if (options.store === undefined && !tools.some(mayAsk)) {
-      this.#runs = new DirectRuns({ ...shared, registry: createRegistry(tools.map(toolFunction)) });
+      this.#runs = new DirectRuns({
+        ...shared,
+        registry: createRegistry([...tools.map(toolFunction), ...lookups]),
+      });
     } else {
       const runs: JournalRuns = new JournalRuns({
         ...shared,
@@ -115,9 +120,12 @@ class PooledCodemode implements Codemode {
           ...(options.keepRuns === undefined ? {} : { keepRuns: options.keepRuns }),
         },
         approvalMs: options.approvalMs ?? approvalMsDefault,
-        functions: tools.flatMap((tool) =>
-          mayAsk(tool) ? approvalFunctions(tool, (runId) => runs.historyOf(runId)) : [toolFunction(tool)],
-        ),
+        functions: [
+          ...tools.flatMap((tool) =>
+            mayAsk(tool) ? approvalFunctions(tool, (runId) => runs.historyOf(runId)) : [toolFunction(tool)],
+          ),
+          ...lookups,
+        ],
       });
       this.#runs = runs;
     }

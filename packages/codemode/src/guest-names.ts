@@ -43,7 +43,7 @@ throw Object.defineProperties(e,{message:{value:message},stack:{value:stack}})
 }
 };
 const tools=(p)=>Object.keys(h[p]).map((k)=>p+"."+k);
-const spaces=()=>Object.keys(h).filter((p)=>p!=="log"&&p!=="${askNamespace}");
+const spaces=()=>Object.keys(h).filter((p)=>p!=="log"&&p!=="codemode"&&p!=="${askNamespace}");
 const listed=(l)=>l.slice(0,${listedMost}).join(", ")+(l.length>${listedMost}?" and "+(l.length-${listedMost})+" more":"");
 const gap=(x,y)=>{
 let v=[...y,0].map((_,i)=>i);
@@ -80,6 +80,7 @@ const make=(p,k)=>{
 const own=a[p],name=own!==undefined&&Object.hasOwn(own,k)?own[k]:k,there=p in h;
 if(there&&name in h[p])return q.includes(p+"."+name)?ask(p,name):h[p][name];
 if(p==="${rootNamespace}"&&Object.hasOwn(s,k))return s[k];
+if(p==="${rootNamespace}"&&"codemode" in h&&k in h.codemode)return h.codemode[k];
 return h[p][k]===undefined||k in {}?undefined:refuse(p,k)
 };
 return(p,k)=>made[p+"."+k]??=p===""?absent(k):make(p,k)

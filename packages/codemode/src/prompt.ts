@@ -7,6 +7,7 @@
  */
 
 import { didYouMean, type Limits } from "@flowcell/protocol";
+import { hasLookup, lookupText } from "./lookup-functions.js";
 import type { ToolSet } from "./tools.js";
 import { compactTypes, tokensOf } from "./types/compact.js";
 
@@ -15,7 +16,7 @@ export interface PromptOptions {
   readonly tokensMax?: number;
   /** Instead of the text of this file. `{{types}}` becomes the declarations, fenced; `{{rules}}` the text's rules. */
   readonly template?: string;
-  /** A sentence that tells the model how to see the tools that had no room, such as the name of a search tool. */
+  /** A sentence that tells the model how to see the tools that had no room. Default: by `codemode.search` in a script. */
   readonly more?: string;
   /** Told as numbers: time, calls and sizes that a script must stay under. */
   readonly limits?: Partial<Limits>;
@@ -65,7 +66,8 @@ export function codemodePrompt(set: ToolSet, options: PromptOptions = {}): strin
   const left = tokensMax - tokensOf(withRules) - 16;
   if (left < typesTokensLeast)
     throw new RangeError(`tokensMax must be at least ${tokensMax + typesTokensLeast - left} for this text`);
-  const more = options.more === undefined ? {} : { more: options.more };
+  const told = options.more ?? (hasLookup(set) ? lookupText : undefined);
+  const more = told === undefined ? {} : { more: told };
   const types = compactTypes(set, { tokensMax: left, ...more }).text;
   return withRules.replace("{{types}}", () => fenced(types));
 }

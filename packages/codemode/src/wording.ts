@@ -8,6 +8,7 @@
 
 import type { RunError } from "@flowcell/protocol";
 import { askNamespace } from "./guest-names.js";
+import { lookupNamespace } from "./lookup-functions.js";
 import type { ExecuteResult } from "./result.js";
 
 const namespacesListed = 12;
@@ -41,7 +42,9 @@ export class Wording {
 
   constructor(namespaces: readonly string[]) {
     this.#namespaces = [...new Set(namespaces)];
-    const names = [askNamespace, ...this.#namespaces].map((name) => name.replaceAll("$", "[$]"));
+    const names = [askNamespace, lookupNamespace, ...this.#namespaces].map((name) =>
+      name.replaceAll("$", "[$]"),
+    );
     this.#internal = new RegExp(`\\bhost\\.(?=(?:${names.join("|")})\\.)`, "g");
   }
 
