@@ -3,6 +3,7 @@
  * Local time is UTC on every machine. The engine's own `Date` reads the system's clock and is out of the guest's reach.
  */
 
+import { trimStack } from "./boundary.js";
 import { defineClasses, defineMethods, named } from "./define.js";
 import {
   DateParse,
@@ -23,7 +24,11 @@ function GuestDate(this: unknown, ...args: unknown[]): unknown {
     if (target === GuestDate) return new NativeDate(clock);
     args = [clock];
   }
-  return ReflectConstruct(NativeDate, args, target);
+  try {
+    return ReflectConstruct(NativeDate, args, target);
+  } catch (error) {
+    throw trimStack(error);
+  }
 }
 
 const token = {};

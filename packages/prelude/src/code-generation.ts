@@ -4,6 +4,7 @@
  * prototypes, so that `f instanceof Function` holds.
  */
 
+import { trimStack } from "./boundary.js";
 import {
   defineData,
   NativeEvalError,
@@ -20,7 +21,7 @@ const prototypes = {
 };
 
 function refusal(name: string): never {
-  throw new NativeEvalError(`${name}: this script may not compile code from text`);
+  throw trimStack(new NativeEvalError(`${name}: this script may not compile code from text`));
 }
 
 /** A constructor with the given prototype that refuses, put where scripts find the real one. */

@@ -92,8 +92,9 @@ export function stackOf(error: object, most: number): string {
 }
 
 /** Every function of the prelude has this file name: the one it is evaluated under. */
-const preludeFile = "prelude.js:";
+export const preludeFile = "prelude.js:";
 
+const nativeFrame = " (native)";
 const callerFrame = "    at apply (native)\n";
 
 export function withoutPreludeFrames(stack: string): string {
@@ -101,13 +102,23 @@ export function withoutPreludeFrames(stack: string): string {
   if (StringPrototypeIncludes(stack, preludeFile)) {
     text = "";
     let from = 0;
+    // Frames of the engine's own functions belong to whoever called them, which is the next line.
+    let natives = "";
     while (from < stack.length) {
       const found = StringPrototypeIndexOf(stack, "\n", from);
       const to = found < 0 ? stack.length : found + 1;
       const line = StringPrototypeSlice(stack, from, to);
-      if (!StringPrototypeIncludes(line, preludeFile)) text += line;
+      if (StringPrototypeIncludes(line, preludeFile)) {
+        natives = "";
+      } else if (StringPrototypeIncludes(line, nativeFrame)) {
+        natives += line;
+      } else {
+        text += natives + line;
+        natives = "";
+      }
       from = to;
     }
+    text += natives;
   }
   let end = text.length;
   // A callback with arguments is called through Reflect.apply, with nothing of the script's below.

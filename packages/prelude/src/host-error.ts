@@ -6,6 +6,7 @@
  * the class name and the code that the function's own error had. `wireCode` keeps the closed one for the run's outcome.
  */
 
+import { trimStack } from "./boundary.js";
 import { withoutPreludeFrames } from "./error-text.js";
 import {
   defineData,
@@ -33,11 +34,9 @@ const wireCodes = new NativeWeakMap<object, { readonly code: string }>();
 
 /** `new HostError(message, { code, detail, retryable })`: scripts may make their own, for tests of their code. */
 export function HostError(this: unknown, message?: string, options?: Partial<HostErrorFields>): object {
-  const error = ReflectConstruct(
-    NativeError,
-    message === undefined ? [] : [message],
-    new.target ?? HostError,
-  ) as object; // Error's constructor makes one
+  const error = trimStack(
+    ReflectConstruct(NativeError, message === undefined ? [] : [message], new.target ?? HostError) as object, // Error's constructor makes one
+  );
   if (typeof options === "object" && options !== null)
     fill(error, options.code, options.detail, options.retryable);
   return error;

@@ -4,6 +4,7 @@
  * the guest's through a constructor that keeps a note; nothing else in this realm makes one.
  */
 
+import { trimming, trimStack } from "./boundary.js";
 import { defineMethods } from "./define.js";
 import {
   FunctionPrototypeBind,
@@ -31,14 +32,14 @@ function note(proxy: object, target: object): void {
 }
 
 function GuestProxy(target: object, handler: ProxyHandler<object>): object {
-  if (new.target === undefined) throw new NativeTypeError("Constructor Proxy requires 'new'");
-  const proxy = new NativeProxy(target, handler);
+  if (new.target === undefined) throw trimStack(new NativeTypeError("Constructor Proxy requires 'new'"));
+  const proxy = trimming(() => new NativeProxy(target, handler));
   note(proxy, target);
   return proxy;
 }
 
 const revocable = (target: object, handler: ProxyHandler<object>): { proxy: object; revoke: () => void } => {
-  const made = ReflectApply(nativeRevocable, NativeProxy, [target, handler]) as {
+  const made = trimming(() => ReflectApply(nativeRevocable, NativeProxy, [target, handler])) as {
     proxy: object;
     revoke: () => void;
   }; // as the intrinsic is typed

@@ -4,6 +4,7 @@
  * functions, and what libraries read of `process` before they decide is undefined rather than an error.
  */
 
+import { trimStack } from "./boundary.js";
 import { defineGlobals } from "./define.js";
 import { NativeError, ReflectOwnKeys, record } from "./primordials.js";
 import { makeProxy } from "./proxies.js";
@@ -11,7 +12,7 @@ import { makeProxy } from "./proxies.js";
 type Key = string | symbol;
 
 function unavailable(text: string): never {
-  throw new NativeError(text);
+  throw trimStack(new NativeError(text));
 }
 
 /** A function that throws when called, and whose unknown properties throw when read. */

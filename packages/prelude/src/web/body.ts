@@ -2,6 +2,7 @@
  * What Request and Response have in common: a body of bytes that can be read once. Bodies are whole; there are no streams.
  */
 
+import { trimming } from "../boundary.js";
 import { DOMException } from "./dom-exception.js";
 import type { Headers } from "./headers.js";
 
@@ -87,19 +88,19 @@ export abstract class BodyReader {
   }
 
   async text(): Promise<string> {
-    return new TextDecoder().decode(this.#body.take("text()"));
+    return trimming(() => new TextDecoder().decode(this.#body.take("text()")));
   }
 
   async json(): Promise<unknown> {
-    return JSON.parse(new TextDecoder().decode(this.#body.take("json()"))) as unknown; // any by the library
+    return trimming(() => JSON.parse(new TextDecoder().decode(this.#body.take("json()"))) as unknown); // any by the library
   }
 
   async bytes(): Promise<Uint8Array> {
-    return this.#body.take("bytes()").slice();
+    return trimming(() => this.#body.take("bytes()").slice());
   }
 
   async arrayBuffer(): Promise<ArrayBuffer> {
-    return this.#body.take("arrayBuffer()").slice().buffer as ArrayBuffer; // freshly made, not shared
+    return trimming(() => this.#body.take("arrayBuffer()").slice().buffer as ArrayBuffer); // freshly made, not shared
   }
 
   async blob(): Promise<never> {

@@ -3,6 +3,7 @@
  * data properties, so that whoever reads errors without running getters finds them.
  */
 
+import { trimStack } from "../boundary.js";
 import {
   defineData,
   ErrorPrototype,
@@ -46,9 +47,9 @@ interface DOMExceptionConstructor {
 
 function create(this: unknown, message?: unknown, name?: unknown): object {
   const target = new.target;
-  if (target === undefined) throw new TypeError("Constructor DOMException requires 'new'");
+  if (target === undefined) throw trimStack(new TypeError("Constructor DOMException requires 'new'"));
   const text = message === undefined ? "" : `${message as string}`; // converted, as the web does
-  const error = ReflectConstruct(NativeError, [text], target) as object; // Error's constructor makes one
+  const error = trimStack(ReflectConstruct(NativeError, [text], target) as object); // Error's constructor makes one
   defineData(error, "name", name === undefined ? "Error" : `${name as string}`, false); // converted
   return error;
 }

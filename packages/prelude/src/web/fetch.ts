@@ -7,6 +7,7 @@
  * What the parent refuses or cannot reach arrives as a HostError. Without the grant every fetch fails with `denied`.
  */
 
+import { trimming } from "../boundary.js";
 import { callHost } from "../calls.js";
 import { denied, isGranted } from "../host-object.js";
 import { bodyOf } from "./body.js";
@@ -15,7 +16,13 @@ import { type ReceivedResponse, type Response, responseFrom } from "./response.j
 
 export async function fetch(input: unknown, init?: RequestInit): Promise<Response> {
   if (!isGranted("fetch")) throw denied("fetch");
-  const request = new Request(input, init);
+  const [options, signal] = trimming(() => callOf(new Request(input, init)));
+  const outcome = await callHost("fetch", '"fetch"', [options, signal], new Error());
+  return responseFrom(outcome as ReceivedResponse); // TRUST: the parent's own function made it
+}
+
+/** What the host function is given, and the signal. */
+function callOf(request: Request): readonly [options: object, signal: AbortSignal] {
   const body = bodyOf(request);
   const options = {
     url: request.url,
@@ -25,6 +32,5 @@ export async function fetch(input: unknown, init?: RequestInit): Promise<Respons
     ...(body.isNull ? {} : { body: body.take("fetch") }),
     ...(request.idempotencyKey === undefined ? {} : { idempotencyKey: request.idempotencyKey }),
   };
-  const outcome = await callHost("fetch", '"fetch"', [options, request.signal], new Error());
-  return responseFrom(outcome as ReceivedResponse); // TRUST: the parent's own function made it
+  return [options, request.signal];
 }

@@ -112,7 +112,7 @@ export class Response extends BodyReader {
   }
 
   static redirect(url: string, status = 302): Response {
-    const location = new URL(url).href;
+    const location = locationOf(url);
     if (!redirectStatuses.includes(status))
       throw new RangeError(`Response.redirect: ${status} is no redirect status`);
     const headers = new Headers({ location });
@@ -127,6 +127,15 @@ export class Response extends BodyReader {
     const headers = new Headers(init.headers);
     if (!headers.has("content-type")) headers.append("content-type", "application/json");
     return new Response(new TextEncoder().encode(text), { ...init, headers });
+  }
+}
+
+function locationOf(url: unknown): string {
+  const text = `${url as string}`; // converted, as the web does
+  try {
+    return new URL(text).href;
+  } catch {
+    throw new TypeError(`Response.redirect: ${JSON.stringify(text)} is not an absolute URL`);
   }
 }
 
