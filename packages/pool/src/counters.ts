@@ -8,7 +8,7 @@ const flowsMax = 1000;
 const keysMax = 256;
 
 /** The row of flows beyond the bound. Not a legal flow id, so it cannot be mistaken for one. */
-export const otherFlows = "(other flows)";
+const otherFlows = "(other flows)";
 
 export interface FlowDeaths {
   /** Workers killed by the system call filter. */

@@ -7,7 +7,7 @@
 import { headerBounds, type Limits, parseLimits, valueAttachmentsMost } from "@flowcell/protocol";
 import type { ActivationRequest, Verdict } from "./types.js";
 
-export const flowCharsMax = 256;
+const flowCharsMax = 256;
 const seedBytes = 32;
 /** As much as limits.cpuMs can be. */
 const replayCpuMsMost = 3_600_000;

@@ -1,6 +1,6 @@
 /** How the surface of the guest realm is put in place, while the image is made: names, attributes, classes. */
 
-import { FunctionPrototype, ObjectDefineProperty, ObjectKeys, ObjectSetPrototypeOf } from "./primordials.js";
+import { ObjectDefineProperty, ObjectKeys } from "./primordials.js";
 
 /** Gives a function the name that scripts see; the bundle's own names are shortened. */
 export function named<F extends object>(value: F, name: string): F {
@@ -40,11 +40,6 @@ export function defineMethods(owner: object, methods: { readonly [name: string]:
     const value = named(methods[name] as object, name); // its own key
     ObjectDefineProperty(owner, name, { value, writable: true, enumerable: false, configurable: true });
   }
-}
-
-/** `class X extends Error` makes Error the parent of the constructor; the web's and the language's have Function's. */
-export function detachConstructor(value: object): void {
-  ObjectSetPrototypeOf(value, FunctionPrototype);
 }
 
 export function removeGlobals(names: readonly string[]): void {

@@ -27,25 +27,19 @@ export function uncurriedGetter<F>(owner: object, key: PropertyKey): F {
   return uncurry<F>(Object.getOwnPropertyDescriptor(owner, key)?.get);
 }
 
-export const NativeArray = Array;
 export const NativeArrayBuffer = ArrayBuffer;
 export const NativeBigInt = BigInt;
 export const NativeDate = Date;
 export const NativeError = Error;
 export const NativeEvalError = EvalError;
-export const NativeFunction = Function;
 export const NativeInternalError = InternalError;
 export const NativeMap = Map;
-export const NativeNumber = Number;
-export const NativeObject = Object;
 export const NativePromise = Promise;
 export const NativeProxy = Proxy;
 export const NativeRangeError = RangeError;
 export const NativeReferenceError = ReferenceError;
 export const NativeRegExp = RegExp;
 export const NativeSet = Set;
-export const NativeString = String;
-export const NativeSyntaxError = SyntaxError;
 export const NativeTypeError = TypeError;
 export const NativeUint8Array = Uint8Array;
 export const NativeUint32Array = Uint32Array;
@@ -66,29 +60,23 @@ export const PromisePrototype: object = Promise.prototype;
 export const RegExpPrototype: object = RegExp.prototype;
 export const SetPrototype: object = Set.prototype;
 export const StringPrototype: object = String.prototype;
-export const SymbolPrototype: object = Symbol.prototype;
 export const WeakMapPrototype: object = WeakMap.prototype;
 export const WeakSetPrototype: object = WeakSet.prototype;
 export const TypedArrayPrototype = Object.getPrototypeOf(Uint8Array.prototype) as object; // %TypedArray%.prototype
 
 export const ArrayIsArray = Array.isArray;
 export const ArrayBufferIsView = ArrayBuffer.isView;
-export const DateNow = Date.now;
 export const DateParse = Date.parse;
 export const DateUTC = Date.UTC;
 export const ErrorIsError = Error.isError;
 export const JSONParse = JSON.parse as (text: string) => unknown;
 export const JSONStringify = JSON.stringify as (value: unknown) => string | undefined; // undefined for functions and symbols
-export const MathFloor = Math.floor;
-export const MathImul = Math.imul;
 export const MathMin = Math.min;
-export const MathTrunc = Math.trunc;
-export const NumberIsInteger = Number.isInteger;
 export const NumberIsNaN = Number.isNaN;
 export const ObjectCreate = Object.create;
 export const ObjectDefineProperty = Object.defineProperty;
 export const ObjectFreeze = Object.freeze;
-export const ObjectGetOwnPropertyDescriptor = Object.getOwnPropertyDescriptor;
+const ObjectGetOwnPropertyDescriptor = Object.getOwnPropertyDescriptor;
 export const ObjectGetOwnPropertySymbols = Object.getOwnPropertySymbols;
 export const ObjectGetPrototypeOf = Object.getPrototypeOf as (value: unknown) => object | null;
 export const ObjectHasOwn = Object.hasOwn;
@@ -100,16 +88,8 @@ export const ReflectDefineProperty = Reflect.defineProperty;
 export const ReflectDeleteProperty = Reflect.deleteProperty;
 export const ReflectOwnKeys = Reflect.ownKeys;
 
-export const SymbolIterator: typeof Symbol.iterator = Symbol.iterator;
 export const SymbolSpecies: typeof Symbol.species = Symbol.species;
-export const SymbolToStringTag: typeof Symbol.toStringTag = Symbol.toStringTag;
 
-export const ArrayPrototypeJoin = uncurry<(self: readonly unknown[], separator: string) => string>(
-  Array.prototype.join,
-);
-export const ArrayPrototypeSort = uncurry<<T>(self: T[], compare?: (a: T, b: T) => number) => T[]>(
-  Array.prototype.sort,
-);
 export const BigIntPrototypeToString = uncurry<(self: bigint) => string>(BigInt.prototype.toString);
 export const BigIntPrototypeValueOf = uncurry<(self: unknown) => bigint>(BigInt.prototype.valueOf);
 export const BooleanPrototypeValueOf = uncurry<(self: unknown) => boolean>(Boolean.prototype.valueOf);
@@ -137,18 +117,6 @@ export const StringPrototypeIncludes = uncurry<(self: string, part: string) => b
 export const StringPrototypeIndexOf = uncurry<(self: string, part: string, from?: number) => number>(
   String.prototype.indexOf,
 );
-export const StringPrototypeIsWellFormed = uncurry<(self: string) => boolean>(
-  (String.prototype as unknown as { isWellFormed: unknown }).isWellFormed, // the engine is newer than the library
-);
-export const StringPrototypeNormalize = uncurry<(self: string, form: string) => string>(
-  String.prototype.normalize,
-);
-export const StringPrototypePadStart = uncurry<(self: string, length: number, fill: string) => string>(
-  String.prototype.padStart,
-);
-export const StringPrototypePadEnd = uncurry<(self: string, length: number, fill: string) => string>(
-  String.prototype.padEnd,
-);
 export const StringPrototypeRepeat = uncurry<(self: string, count: number) => string>(
   String.prototype.repeat,
 );
@@ -162,7 +130,6 @@ export const StringPrototypeToLowerCase = uncurry<(self: string) => string>(Stri
 export const StringPrototypeToUpperCase = uncurry<(self: string) => string>(String.prototype.toUpperCase);
 export const StringPrototypeValueOf = uncurry<(self: unknown) => string>(String.prototype.valueOf);
 export const SymbolPrototypeToString = uncurry<(self: symbol) => string>(Symbol.prototype.toString);
-export const SymbolPrototypeValueOf = uncurry<(self: unknown) => symbol>(Symbol.prototype.valueOf);
 
 /** The getter of an accessor property on the chain, undefined for a data property: no guest code runs unless for a proxy. */
 export const ObjectPrototypeLookupGetter = uncurry<(self: object, key: PropertyKey) => unknown>(
@@ -188,7 +155,6 @@ export const MapPrototypeForEach = uncurry<
 export const MapPrototypeGet = uncurry<<V>(self: Map<unknown, V>, key: unknown) => V | undefined>(
   Map.prototype.get,
 );
-export const MapPrototypeHas = uncurry<(self: unknown, key: unknown) => boolean>(Map.prototype.has);
 export const MapPrototypeSet = uncurry<(self: unknown, key: unknown, value: unknown) => unknown>(
   Map.prototype.set,
 );
@@ -198,7 +164,6 @@ export const SetPrototypeDelete = uncurry<(self: unknown, value: unknown) => boo
 export const SetPrototypeForEach = uncurry<(self: unknown, visit: (value: unknown) => void) => void>(
   Set.prototype.forEach,
 );
-export const SetPrototypeHas = uncurry<(self: unknown, value: unknown) => boolean>(Set.prototype.has);
 export const SetPrototypeGetSize = uncurriedGetter<(self: unknown) => number>(Set.prototype, "size");
 export const WeakMapPrototypeGet = uncurry<
   <V extends object>(self: WeakMap<object, V>, key: object) => V | undefined
@@ -207,7 +172,6 @@ export const WeakMapPrototypeHas = uncurry<(self: unknown, key: object) => boole
 export const WeakMapPrototypeSet = uncurry<(self: unknown, key: object, value: unknown) => unknown>(
   WeakMap.prototype.set,
 );
-export const WeakSetPrototypeHas = uncurry<(self: unknown, value: object) => boolean>(WeakSet.prototype.has);
 
 export const RegExpPrototypeExec = uncurry<(self: RegExp, text: string) => RegExpExecArray | null>(
   RegExp.prototype.exec,
@@ -216,7 +180,6 @@ export const RegExpPrototypeGetSource = uncurriedGetter<(self: unknown) => strin
   RegExp.prototype,
   "source",
 );
-export const RegExpPrototypeGetFlags = uncurriedGetter<(self: unknown) => string>(RegExp.prototype, "flags");
 
 export const ArrayBufferPrototypeGetByteLength = uncurriedGetter<(self: unknown) => number>(
   ArrayBuffer.prototype,

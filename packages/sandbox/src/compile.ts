@@ -49,7 +49,7 @@ const MAIN_STACK_BYTES = 8 * MEBIBYTE;
 const WORKER_DATA_BYTES = 16 * MEBIBYTE;
 
 /** Argument of a worker whose operator accepts a kernel without Landlock. */
-export const LANDLOCK_OPTIONAL_ARGUMENT = "--danger-landlock-optional";
+const LANDLOCK_OPTIONAL_ARGUMENT = "--danger-landlock-optional";
 
 /** What the Linux backend demands whatever a policy says: it has one way to confine a worker, not several. */
 const ALWAYS_REQUIRED: readonly Control[] = [
@@ -304,7 +304,7 @@ function remedyFor(control: Control): string {
 }
 
 /** The operating system's limits for a worker of this policy. They are back-stops: the engine and the parent are tighter. */
-export function planLimits(policy: SandboxPolicy, build: WorkerBuild): PlanLimits {
+function planLimits(policy: SandboxPolicy, build: WorkerBuild): PlanLimits {
   const { limits } = policy;
   const { imageBytes, engineStackBytes } = build.memory;
   return {
