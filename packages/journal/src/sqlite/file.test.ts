@@ -45,6 +45,7 @@ test("a folder or a file that others can reach is refused, and opened again once
   await (await openSqliteStore({ path })).close();
   chmodSync(folder, 0o750);
   await expect(openSqliteStore({ path })).rejects.toThrow(`chmod 700 ${folder}`);
+  await expect(openSqliteStore({ path })).rejects.toThrow(/a folder of its own, .*: \S+\/state\/[\w.]+;/);
   chmodSync(folder, 0o700);
   chmodSync(path, 0o640);
   await expect(openSqliteStore({ path })).rejects.toThrow(`chmod 600 ${path}`);

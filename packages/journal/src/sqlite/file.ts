@@ -33,7 +33,7 @@ export function prepareFile(path: string): string {
   if (path.trim() !== path || path.includes("\0") || basename(path) === "")
     throw new StoreUnreadable(`"${path}" cannot name a store: it is empty or begins or ends with a blank`);
   try {
-    const file = join(prepareFolder(dirname(resolve(path))), basename(path));
+    const file = join(prepareFolder(dirname(resolve(path)), basename(path)), basename(path));
     if (absent(file)) create(file);
     check(lstatSync(file), file);
     return file;
@@ -51,12 +51,17 @@ function absent(file: string): boolean {
   return lstatSync(file, { throwIfNoEntry: false }) === undefined;
 }
 
-function prepareFolder(folder: string): string {
+/** `name`: of the file, for the message about a folder that others use too. */
+function prepareFolder(folder: string, name: string): string {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const real = realpathSync(folder);
   const stats = lstatSync(real);
   if (!stats.isDirectory()) throw new StoreUnreadable(`${real} is not a folder`);
-  mustBeOurs(stats, real, "700");
+  mustBeOurs(
+    stats,
+    real,
+    `give the store a folder of its own, which is made when it is absent: ${join(real, "state", name)}; or look at what is in it, then chmod 700 ${real}`,
+  );
   return real;
 }
 
@@ -90,10 +95,10 @@ function check(stats: Stats, file: string): void {
     throw new StoreUnreadable(
       `${file} has ${stats.nlink} names (hard links); remove the others, since a store has one`,
     );
-  mustBeOurs(stats, file, "600");
+  mustBeOurs(stats, file, `look at what is in it, then chmod 600 ${file}`);
 }
 
-function mustBeOurs(stats: Stats, path: string, mode: string): void {
+function mustBeOurs(stats: Stats, path: string, remedy: string): void {
   const user = process.geteuid?.();
   if (user === undefined) return; // no users and modes of this kind here
   if (stats.uid !== user)
@@ -102,6 +107,6 @@ function mustBeOurs(stats: Stats, path: string, mode: string): void {
     );
   if ((stats.mode & otherUsers) !== 0)
     throw new StoreUnreadable(
-      `${path} is open to other users (mode ${(stats.mode & 0o777).toString(8)}); look at what is in it, then chmod ${mode} ${path}`,
+      `${path} is open to other users (mode ${(stats.mode & 0o777).toString(8)}); ${remedy}`,
     );
 }
