@@ -22,6 +22,7 @@ import {
   welcomeFields,
 } from "@flowcell/protocol";
 import { type Judgement, StartError, type WorkerBackend } from "../../packages/pool/src/backend.js";
+import { moment } from "../../packages/pool/src/kernel-log.js";
 import { openPipes } from "../../packages/pool/src/pipes.js";
 import { SystemProcess } from "../../packages/pool/src/system-backend.js";
 import type { ActivationRequest, ActivationResult } from "../../packages/pool/src/types.js";
@@ -124,8 +125,9 @@ export class Liars {
       start: (handlers) => {
         started = typeof behaviour === "string" ? behaviour : behaviour();
         try {
+          const launched = moment();
           const worker = launchWorker({ path: this.path(started), limits });
-          return { process: new SystemProcess(worker), pipes: openPipes(worker, handlers) };
+          return { process: new SystemProcess(worker, launched), pipes: openPipes(worker, handlers) };
         } catch (error) {
           if (error instanceof LaunchError) throw new StartError(error.step, error.message);
           throw error;

@@ -1,6 +1,6 @@
 // Workers that misbehave while a script runs or after it, through the real launcher. All activations of a test share
 // one pool: after each liar the next activation is normal.
-import { readdirSync } from "node:fs";
+import { readdirSync, readlinkSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
 import {
@@ -9,6 +9,7 @@ import {
   Pool,
   type PoolOptions,
 } from "../../packages/pool/src/index.js";
+import { openKernelLog } from "../../packages/pool/src/kernel-log.js";
 import type { CallOutcome } from "../../packages/protocol/src/index.js";
 import { json, type LiarConfinement, Liars, liarBudgets, request, resultValue } from "./liars.js";
 
@@ -27,6 +28,12 @@ function makePool(
   const pool = new Pool(liars.backend(behaviour), { spares: 1, workersMax: 4, ...options });
   open.push(pool);
   return pool;
+}
+
+function kernelLogIsReadable(): boolean {
+  const log = openKernelLog();
+  log?.close();
+  return log !== undefined;
 }
 
 const slow = (): Promise<CallOutcome> =>
@@ -143,6 +150,28 @@ describe("misconduct", () => {
     ["a kill from outside", "signal 9", "worker_lost/signal"],
     ["a closed output", "closeout\npause", "worker_lost/closed"],
   ];
+  // Only where the log can be read at all: an ordinary user, a container and an audit daemon take it away.
+  it.skipIf(!kernelLogIsReadable())(
+    "by a refused system call names the call, as the kernel's log does",
+    async () => {
+      const pool = makePool();
+      const result = await pool.activate(request("refused\npause"));
+      expect(outcome(result)).toBe("violation/syscall");
+      expect(result.error?.message).toMatch(/refuses: getppid \(number \d+\)$/);
+      const unsaid = await pool.activate(request("signal 31"));
+      expect(outcome(unsaid)).toBe("violation/syscall");
+      expect(unsaid.error?.message).toMatch(/refuses$/);
+      const open = readdirSync("/proc/self/fd").map((fd) => {
+        try {
+          return readlinkSync(`/proc/self/fd/${fd}`);
+        } catch {
+          return ""; // the folder's own descriptor
+        }
+      });
+      expect(open).not.toContain("/dev/kmsg");
+    },
+  );
+
   it("of every kind has its own outcome, and the next activation on the pool is normal", async () => {
     const pool = makePool();
     for (const [what, script, expected, more] of cases) {

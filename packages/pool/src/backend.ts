@@ -10,13 +10,15 @@ export interface ProcessExit {
   readonly signal: string | null;
   /** Over its whole life; null when unknown. */
   readonly cpuUs: number | null;
+  /** After SIGSYS, where the kernel's log could be read: what the process called, for messages. */
+  readonly refusedCall?: string | undefined;
 }
 
 export interface WorkerProcess {
   readonly pid: number;
   /** SIGKILL; false when the process is collected already. */
   kill(): boolean;
-  /** Collects it if it is dead; null while it lives. Never waits. */
+  /** Collects it if it is dead; null while it lives, or while its end is still being looked into. Never waits. */
   reap(): ProcessExit | null;
   /** CPU time used so far, the final figure after `reap`; null when it cannot be read. */
   cpuUs(): number | null;

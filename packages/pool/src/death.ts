@@ -36,12 +36,17 @@ export function deathKind(exit: ProcessExit | null): DeathKind {
 /** One clause for logs and evidence. */
 export function describeExit(exit: ProcessExit | null): string {
   if (exit === null) return "the process did not end although it was killed";
-  if (exit.signal !== null) return `the process ended by ${exit.signal}`;
+  if (exit.signal !== null) return `the process ended by ${exit.signal}${callOf(exit)}`;
   if (exit.code === null) return "the process ended and other code collected it";
   const row = exitCodeRow(exit.code);
   return row === undefined
     ? `the process ended with code ${exit.code}`
     : `the process ended with code ${exit.code} (${row.name})`;
+}
+
+/** The refused call, where the kernel's log named it. */
+function callOf({ refusedCall }: ProcessExit): string {
+  return refusedCall === undefined ? "" : `: ${refusedCall}`;
 }
 
 export interface DeathContext {
@@ -98,7 +103,7 @@ function signalVerdict(signal: string, exit: ProcessExit, context: DeathContext)
     return {
       status: "violation",
       reason: "syscall",
-      message: "the worker made a system call that its filter refuses",
+      message: `the worker made a system call that its filter refuses${callOf(exit)}`,
     };
   }
   // The limit's signal comes at a whole second of the process's life time on the CPU; 50 ms are for its tick.

@@ -12,6 +12,7 @@ import {
   type WorkerConfinement,
 } from "@flowcell/sandbox";
 import { type ProcessExit, StartError, type WorkerBackend, type WorkerProcess } from "./backend.js";
+import { type Moment, moment, RefusedCallSearch } from "./kernel-log.js";
 import { openPipes } from "./pipes.js";
 
 /** `launcherPath`: another launcher library than this clone's, for tests that run copies as an ordinary user. */
@@ -21,8 +22,9 @@ export function systemBackend(plan: SandboxPlan, launcherPath?: string): WorkerB
     cpuLimitSeconds: limits.cpuSeconds,
     start(handlers) {
       try {
+        const launched = moment();
         const worker = launchPlanned(plan, launcherPath);
-        return { process: new SystemProcess(worker), pipes: openPipes(worker, handlers) };
+        return { process: new SystemProcess(worker, launched), pipes: openPipes(worker, handlers) };
       } catch (error) {
         throw startError(error);
       }
@@ -36,13 +38,18 @@ export function systemBackend(plan: SandboxPlan, launcherPath?: string): WorkerB
   };
 }
 
-/** A launched worker, and its memory as the kernel counts it. */
+/** A launched worker, its memory as the kernel counts it, and what the kernel says about its end. */
 export class SystemProcess implements WorkerProcess {
   readonly pid: number;
   readonly #worker: LaunchedWorker;
+  readonly #launched: Moment;
+  #search: RefusedCallSearch | undefined;
+  #exit: ProcessExit | undefined;
 
-  constructor(worker: LaunchedWorker) {
+  /** `launched`: taken before the launch, so that nothing of this process is older. */
+  constructor(worker: LaunchedWorker, launched: Moment) {
     this.#worker = worker;
+    this.#launched = launched;
     this.pid = worker.pid;
   }
 
@@ -51,7 +58,18 @@ export class SystemProcess implements WorkerProcess {
   }
 
   reap(): ProcessExit | null {
-    return this.#worker.reap();
+    if (this.#exit !== undefined) return this.#exit;
+    const exit = this.#worker.reap();
+    if (exit === null) return null;
+    if (exit.signal === "SIGSYS") {
+      this.#search ??= new RefusedCallSearch(this.pid, this.#launched);
+      const refusedCall = this.#search.look();
+      if (refusedCall === undefined) return null;
+      this.#exit = { ...exit, refusedCall: refusedCall ?? undefined };
+    } else {
+      this.#exit = exit;
+    }
+    return this.#exit;
   }
 
   cpuUs(): number | null {

@@ -79,4 +79,5 @@ export {
   type ProbeSources,
   probe,
 } from "./probe.js";
+export { syscallName } from "./syscall-names.js";
 export { FACT_NAMES, FACT_ROWS, type FactRefusal, type FactRow, judgeWelcome } from "./welcome.js";
