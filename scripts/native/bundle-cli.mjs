@@ -28,6 +28,7 @@ const entries = {
   cloudflare: { source: "src/cloudflare.ts", kind: "mjs" },
   codemode: { source: "src/codemode.ts", kind: "mjs" },
   index: { source: "src/index.ts", kind: "mjs" },
+  mcp: { source: "src/mcp.ts", kind: "mjs" },
   flows: { source: "src/cli/flows-command.ts", kind: "cjs" },
 };
 /** Bundles of their own, since no run needs them; loaded as they are. `imports`: loads modules of users by import(). */

@@ -1,4 +1,4 @@
-/** `flowcell/ai`: one tool of the AI SDK (`ai` 6 or 7) in place of many, and stores for its approvals. Loads without the SDK. */
+/** `flowcell/ai`: one tool of the AI SDK (`ai` 6) in place of many, and stores for its approvals. Loads without the SDK. */
 
 export {
   type CodemodeInput,

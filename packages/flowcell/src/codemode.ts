@@ -8,8 +8,12 @@ export {
   type Codemode,
   type CodemodeOptions,
   CodemodeOptionsError,
+  type CompactOptions,
+  type CompactTypes,
   codemodePrompt,
+  compactTypes,
   createCodemode,
+  type DeclarationOptions,
   type ExecuteFailed,
   type ExecuteOptions,
   type ExecuteResult,
@@ -26,5 +30,6 @@ export {
   type ToolSchema,
   type ToolSet,
   type ToolsGiven,
+  toolDeclarations,
 } from "@flowcell/codemode";
 export { MemoryStore, openSqliteStore, type SqliteStoreOptions, type Store } from "@flowcell/journal";
