@@ -60,11 +60,16 @@ export class Folder {
 }
 
 export class McpProcess {
-  readonly client = new Client({ name: "test", version: "1.0.0" });
+  readonly client: Client;
   readonly #transport: StdioClientTransport;
   #err = "";
 
-  constructor(config: string, env: Record<string, string> = {}) {
+  constructor(
+    config: string,
+    env: Record<string, string> = {},
+    capabilities: { readonly elicitation?: Record<string, never> } = {},
+  ) {
+    this.client = new Client({ name: "test", version: "1.0.0" }, { capabilities });
     this.#transport = new StdioClientTransport({
       command: process.execPath,
       args: [bin, "mcp", "--config", config],

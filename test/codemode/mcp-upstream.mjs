@@ -1,6 +1,6 @@
 // An MCP server with the tools that tests of `flowcell mcp` need: slow, failing, dying, large, oddly named. Started by
 // mcp-client.ts through the configuration, never imported. MODE says how it starts, NOTES is a file that it writes to.
-import { appendFileSync } from "node:fs";
+import { appendFileSync, existsSync } from "node:fs";
 import process from "node:process";
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
@@ -13,6 +13,11 @@ const note = (line) => {
 note(`start ${process.pid}`);
 if (mode === "dead") {
   process.stderr.write("no licence found\nsetup failed\n");
+  process.exit(9);
+}
+// Starts only when a file says that it may.
+if (mode === "late" && !existsSync(`${process.env.NOTES}.ready`)) {
+  process.stderr.write("still installing\n");
   process.exit(9);
 }
 if (mode === "mute") setInterval(() => undefined, 1000);
@@ -87,6 +92,14 @@ const tools = {
       return text(`wrote ${line}`);
     },
   },
+  grow: {
+    run: async () => {
+      rows.push({ name: "grown", inputSchema: { type: "object" }, description: "Has grown." });
+      tools.grown = { run: () => text("grown up") };
+      await server.sendToolListChanged();
+      return text("grew");
+    },
+  },
   "odd-name": { run: () => text("odd") },
   "odd.name": { run: () => text("other") },
   constructor: { run: () => text("never") },
@@ -97,7 +110,7 @@ const rows = Object.entries(tools).map(([name, { run, inputSchema, ...row }]) =>
   inputSchema: inputSchema ?? { type: "object" },
   ...row,
 }));
-const server = new Server({ name: "odd", version: "1" }, { capabilities: { tools: {} } });
+const server = new Server({ name: "odd", version: "1" }, { capabilities: { tools: { listChanged: true } } });
 server.setRequestHandler(ListToolsRequestSchema, ({ params }) => {
   const from = Number(params?.cursor ?? 0);
   const next = from + 5 < rows.length ? { nextCursor: String(from + 5) } : {};

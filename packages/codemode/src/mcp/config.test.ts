@@ -57,6 +57,11 @@ describe("mistakes", () => {
     [{ limits: { wallMs: -1 } }, /^limits: .*wallMs/],
     [{ promptTokens: 10 }, /^promptTokens: must be at least 2000$/],
     [{ store: 1 }, /^store: must be a text$/],
+    [{ approval: "model" }, /^approval: must be "client" .* or "elicit" /],
+    [
+      { mcpServers: { a: { command, approval: "elicit" } } },
+      /unknown key "approval": did you mean needsApproval/,
+    ],
   ])("%j", (content, message) => {
     expect(problemsOf(content).join("\n")).toMatch(message);
   });
@@ -77,16 +82,18 @@ describe("a configuration", () => {
   test("has paths that start from the file's folder, and commands that do not", () => {
     const { servers, store } = configOf({
       mcpServers: { a: { command }, b: { command: "./server", cwd: "data" } },
-      store: "runs.sqlite",
+      store: "state/runs.sqlite",
     });
-    expect(store).toBe("/etc/flowcell/runs.sqlite");
+    expect(store).toBe("/etc/flowcell/state/runs.sqlite");
     expect(servers.get("a")).toMatchObject({ command: "node", cwd: "/etc/flowcell" });
     expect(servers.get("b")).toMatchObject({ command: "/etc/flowcell/server", cwd: "/etc/flowcell/data" });
   });
 
-  test("without anything in it has no servers and the limits of codemode", () => {
-    const { servers, store, limits } = configOf({});
-    expect([servers.size, store]).toEqual([0, undefined]);
-    expect(limits.wallMs).toBeGreaterThan(1_000);
+  test("without anything in it has no servers, and limits that end a script before a client gives up", () => {
+    const { servers, store, limits, approval } = configOf({});
+    expect([servers.size, store, approval]).toEqual([0, undefined, undefined]);
+    expect(limits.wallMs).toBe(50_000);
+    expect(configOf({ limits: { wallMs: 90_000 } }).limits.wallMs).toBe(90_000);
+    expect(configOf({ approval: "elicit" }).approval).toBe("elicit");
   });
 });

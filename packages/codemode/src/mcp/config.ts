@@ -2,7 +2,7 @@
  * The configuration of `flowcell mcp`: which MCP servers to start, how, and which of their tools a person approves. The command
  * reads the file and calls parseMcpConfig; embedding programs may pass the same as an object.
  *
- *   { "mcpServers": { "files": { "command": "npx", "args": ["…"], "needsApproval": ["write_*"] } }, "store": "runs.sqlite" }
+ *   { "mcpServers": { "files": { "command": "npx", "args": ["…"], "needsApproval": ["write_*"] } }, "store": "state/runs.sqlite" }
  *
  * TRUST: the file is the operator's and says which programs run. What is not known is refused, never ignored: a misspelt
  * `needsApproval` would otherwise approve everything.
@@ -36,6 +36,8 @@ export interface McpConfig {
   /** The file that suspended scripts are kept in; undefined: in memory. */
   readonly store: string | undefined;
   readonly limits: Limits;
+  /** Who asks a person for approvals; undefined: this server where the client can show a question, else the client. */
+  readonly approval: "client" | "elicit" | undefined;
   /** Of the description of `execute`. */
   readonly promptTokens: number;
 }
@@ -54,6 +56,8 @@ const serversMost = 64;
 const startMsDefault = 30_000;
 const callMsDefault = 120_000;
 const msMost = 600_000;
+/** Clients give a request 60 s unless they say otherwise; a script then ends with a result rather than with its request. */
+const wallMsDefault = 50_000;
 const promptTokensDefault = 8_000;
 
 const text = z
@@ -83,6 +87,12 @@ const configShape = {
     z.record(z.string(), z.strictObject(serverShape, "must be an object"), "must be an object of servers"),
   ),
   store: z.optional(text),
+  approval: z.optional(
+    z.enum(
+      ["client", "elicit"],
+      'must be "client" (who may call resume approves) or "elicit" (this server asks a person)',
+    ),
+  ),
   limits: z.optional(z.record(z.string(), z.number("must be a number"), "must be an object of limits")),
   promptTokens: z.optional(
     z
@@ -127,7 +137,7 @@ export function parseMcpConfig(json: string, parts: McpConfigParts): McpConfigRe
 export function readMcpConfig(given: unknown, parts: McpConfigParts): McpConfigResult {
   const parsed = configSchema.safeParse(given);
   if (!parsed.success) return refused(parsed.error.issues.flatMap(issueTexts));
-  const { mcpServers = {}, store, limits = {}, promptTokens = promptTokensDefault } = parsed.data;
+  const { mcpServers = {}, store, limits = {}, approval, promptTokens = promptTokensDefault } = parsed.data;
   const problems: string[] = [];
   const servers = new Map<string, McpServerConfig>();
   const namespaces = new Map<string, string>();
@@ -144,11 +154,11 @@ export function readMcpConfig(given: unknown, parts: McpConfigParts): McpConfigR
     servers.set(name, serverOf(server, at, parts, problems));
   }
   if (servers.size > serversMost) problems.push(`mcpServers: more than ${serversMost} servers`);
-  const allowed = parseLimits(limits, profileLimits("codemode"), limitCeilings);
+  const allowed = parseLimits(limits, { ...profileLimits("codemode"), wallMs: wallMsDefault }, limitCeilings);
   if (!allowed.ok) problems.push(`limits: ${allowed.message}`);
   if (!allowed.ok || problems.length > 0) return refused(problems);
   const file = store === undefined || isAbsolute(store) ? store : resolve(parts.folder, store);
-  return { ok: true, config: { servers, store: file, limits: allowed.limits, promptTokens } };
+  return { ok: true, config: { servers, store: file, limits: allowed.limits, approval, promptTokens } };
 }
 
 function serverOf(

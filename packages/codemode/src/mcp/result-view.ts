@@ -93,7 +93,8 @@ export const executeOutput = {
 
 const nothing = "The script returned nothing. Return what you want to see.";
 
-export function resultView(result: ExecuteResult, box: Box): CallToolResult {
+/** `asks`: the server asks the person itself, and nobody answered so far. */
+export function resultView(result: ExecuteResult, box: Box, asks = false): CallToolResult {
   const { ok, status, runId, logs, logsTruncated, usage, calls, confinement } = result;
   const named = new Map(box.kept.flatMap((block, index) => dataOf(block, index)));
   const show = (value: unknown): JsonView => withoutData(jsonView(value), named);
@@ -125,7 +126,7 @@ export function resultView(result: ExecuteResult, box: Box): CallToolResult {
     ...error,
     ...logText(logs, logsTruncated),
     ...(ok || calls.length === 0 || status === "suspended" ? {} : callsText(calls)),
-    ...(pending.length === 0 ? {} : waiting(runId, pending)),
+    ...(pending.length === 0 ? {} : waiting(runId, pending, asks)),
     ...attachmentsText(attachments),
     ...warningsText(warnings),
   };
@@ -136,15 +137,20 @@ export function resultView(result: ExecuteResult, box: Box): CallToolResult {
   };
 }
 
-function waiting(runId: string, pending: readonly PendingView[]): Json {
+function waiting(runId: string, pending: readonly PendingView[], asks: boolean): Json {
   return {
     runId,
     ...pendingText(pending),
-    next:
-      "These calls need a person's approval. Ask the person, then call the tool resume with runId and an answer for each callId. " +
-      "What came before them is done: do not run the script again.",
+    next: asks ? nextAsks : nextResume,
   };
 }
+
+const nextAsks =
+  "These calls need a person's approval, and the person has not answered. Call the tool resume with runId to ask again. " +
+  "What came before them is done: do not run the script again.";
+const nextResume =
+  "These calls need a person's approval. Ask the person, then call the tool resume with runId and an answer for each callId. " +
+  "What came before them is done: do not run the script again.";
 
 function droppedWarning({ kept, dropped }: Box): { code: string; message: string }[] {
   if (dropped === 0) return [];

@@ -20,12 +20,39 @@ export const hitsMost = 50;
 
 const more = "Find the others, with their types, by the tool `search`.";
 
-export function listedTools(set: ToolSet, { promptTokens, limits }: McpConfig): Tool[] {
+export interface ListedParts {
+  /** Servers that are not there, and why. */
+  readonly failed: ReadonlyMap<string, string>;
+  /** Whether the server asks a person itself, so that `resume` approves nothing. */
+  readonly asks: boolean;
+}
+
+const failedShown = 10;
+
+/** One line for each server that is not there. The reason is partly the server's own. */
+export function notRunning(failed: ReadonlyMap<string, string>): readonly string[] {
+  return [...failed]
+    .slice(0, failedShown)
+    .map(([name, reason]) => `the server ${name} is not running: ${firstLine(reason)}`);
+}
+
+function firstLine(text: string): string {
+  return (text.split("\n", 1)[0] ?? "").replaceAll(/[{}]/g, "").slice(0, 200);
+}
+
+export function listedTools(
+  set: ToolSet,
+  { promptTokens, limits }: McpConfig,
+  { failed, asks }: ListedParts,
+): Tool[] {
   const head = "Runs one script that calls tools, so that many calls, loops and filters take one turn.";
   const approval = set.tools.some(({ needsApproval }) => needsApproval !== false)
-    ? "\n- Some calls need a person's approval: the result is then `suspended`, says which, and `resume` goes on."
+    ? asks
+      ? "\n- Some calls need a person's approval: the person is asked, and a refused call fails with `denied`."
+      : "\n- Some calls need a person's approval: the result is then `suspended`, says which, and `resume` goes on."
     : "";
-  const template = `${head}\n{{rules}}${approval}\n\n{{types}}`;
+  const missing = notRunning(failed).map((line) => `\n- Now ${line}`);
+  const template = `${head}\n{{rules}}${approval}${missing.join("")}\n\n{{types}}`;
   return [
     {
       name: "execute",
@@ -45,38 +72,7 @@ export function listedTools(set: ToolSet, { promptTokens, limits }: McpConfig): 
       outputSchema: executeOutput,
       annotations: { readOnlyHint: set.tools.every(({ effect }) => effect === "read"), openWorldHint: true },
     },
-    {
-      name: "resume",
-      title: "Answer a suspended script",
-      description:
-        "Goes on with a script whose result was `suspended`: give its runId and, for calls of its `pending`, what a person decided. " +
-        "Never approve what no person has approved. The same answer again gives the same result.",
-      inputSchema: {
-        type: "object",
-        properties: {
-          runId: { type: "string", description: "Of the suspended result" },
-          answers: {
-            type: "array",
-            minItems: 1,
-            maxItems: answersMost,
-            items: {
-              type: "object",
-              properties: {
-                callId: { type: "string", description: "Of a pending call" },
-                approve: { type: "boolean" },
-                value: { description: "With a refusal: the reason, which the script is told" },
-              },
-              required: ["callId", "approve"],
-              additionalProperties: false,
-            },
-          },
-        },
-        required: ["runId", "answers"],
-        additionalProperties: false,
-      },
-      outputSchema: executeOutput,
-      annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true },
-    },
+    asks ? resumeByPerson : resumeByAnswers,
     {
       name: "search",
       title: "Find tools for a script",
@@ -96,6 +92,54 @@ export function listedTools(set: ToolSet, { promptTokens, limits }: McpConfig): 
     },
   ];
 }
+
+const resumeByAnswers: Tool = {
+  name: "resume",
+  title: "Answer a suspended script",
+  description:
+    "Goes on with a script whose result was `suspended`: give its runId and, for calls of its `pending`, what a person decided. " +
+    "Never approve what no person has approved. The same answer again gives the same result.",
+  inputSchema: {
+    type: "object",
+    properties: {
+      runId: { type: "string", description: "Of the suspended result" },
+      answers: {
+        type: "array",
+        minItems: 1,
+        maxItems: answersMost,
+        items: {
+          type: "object",
+          properties: {
+            callId: { type: "string", description: "Of a pending call" },
+            approve: { type: "boolean" },
+            value: { description: "With a refusal: the reason, which the script is told" },
+          },
+          required: ["callId", "approve"],
+          additionalProperties: false,
+        },
+      },
+    },
+    required: ["runId", "answers"],
+    additionalProperties: false,
+  },
+  outputSchema: executeOutput,
+  annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true },
+};
+
+const resumeByPerson: Tool = {
+  name: "resume",
+  title: "Ask again for a suspended script",
+  description:
+    "Goes on with a script whose result was `suspended`: the person is asked again about the calls that wait.",
+  inputSchema: {
+    type: "object",
+    properties: { runId: { type: "string", description: "Of the suspended result" } },
+    required: ["runId"],
+    additionalProperties: false,
+  },
+  outputSchema: executeOutput,
+  annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true },
+};
 
 const searchOutput = {
   type: "object" as const,
@@ -131,6 +175,14 @@ export function searchOf(input: Input): { readonly query: string; readonly limit
   if (typeof limit !== "number" || !Number.isSafeInteger(limit) || limit < 1 || limit > hitsMost)
     throw wrong("search", `limit must be a whole number from 1 to ${hitsMost}`);
   return { query: textOf(input, "query", "search"), limit };
+}
+
+/** Where the server asks the person, an answer of the model is a mistake that must not look like one that counts. */
+export function askedAgainOf(input: Input): string {
+  if ("answers" in input)
+    throw wrong("resume", "a person is asked here, so answers are not taken; give runId alone");
+  only(input, ["runId"], "resume");
+  return textOf(input, "runId", "resume");
 }
 
 export function resumeOf(input: Input): {

@@ -3,7 +3,7 @@
  * one that finds tools. `flowcell mcp` runs it over standard input and output; programs may connect any transport.
  *
  * Servers start while a client says hello: what needs their tools waits for them. A client that cancels a request cancels the
- * script; closing ends everything, and nothing is left: no worker, no server, no open store.
+ * script, one that gives a progress token is told what happens; tools that change are listed anew; closing ends everything, and nothing is left: no worker, no server, no open store.
  * TRUST: requests are a model's; what is wrong with them is an error of the protocol, what a script did is a result.
  */
 
@@ -11,21 +11,38 @@ import type { Readable, Writable } from "node:stream";
 import type { Store } from "@flowcell/journal";
 import { Server } from "@modelcontextprotocol/sdk/server/index.js";
 import { StdioServerTransport } from "@modelcontextprotocol/sdk/server/stdio.js";
+import type { RequestHandlerExtra } from "@modelcontextprotocol/sdk/shared/protocol.js";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import {
   CallToolRequestSchema,
   type CallToolResult,
   ListToolsRequestSchema,
+  type ServerNotification,
+  type ServerRequest,
   type Tool,
 } from "@modelcontextprotocol/sdk/types.js";
 import { type Codemode, createCodemode } from "../codemode.js";
-import { searchTools } from "../search.js";
-import { callName, mayAsk } from "../tool-set.js";
+import type { ExecuteResult } from "../result.js";
+import { toolSchema } from "../schema.js";
+import { indexTools, searchTools } from "../search.js";
+import { callName, makeToolSet, mayAsk } from "../tool-set.js";
 import type { ToolSet } from "../tools.js";
 import { Attachments } from "./attachments.js";
+import { Codemodes } from "./codemodes.js";
 import type { McpConfig } from "./config.js";
+import { askPerson, canElicit, patienceOf } from "./elicitation.js";
+import { Progress } from "./progress.js";
 import { resultView } from "./result-view.js";
-import { codeOf, listedTools, resumeOf, searchOf, unknownTool } from "./server-tools.js";
+import {
+  askedAgainOf,
+  codeOf,
+  InvalidParams,
+  listedTools,
+  notRunning,
+  resumeOf,
+  searchOf,
+  unknownTool,
+} from "./server-tools.js";
 import { openUpstreams, type Upstreams } from "./upstreams.js";
 
 export interface McpServerParts {
@@ -38,10 +55,17 @@ export interface McpServerParts {
 }
 
 interface Ready {
-  readonly codemode: Codemode;
+  readonly codemodes: Codemodes;
   readonly upstreams: Upstreams;
+}
+
+interface Listed {
+  readonly set: ToolSet;
+  readonly parts: string;
   readonly tools: Tool[];
 }
+
+type Extra = RequestHandlerExtra<ServerRequest, ServerNotification>;
 
 /** Of one line: a script, or answers. */
 const requestBytesMost = 4 * 1024 * 1024;
@@ -59,6 +83,9 @@ export class McpServer {
   readonly #server: Server;
   readonly #opened: Promise<Ready>;
   readonly #attachments = new Attachments();
+  /** Of executions whose client wants to know. */
+  readonly #progress = new Map<string, Progress>();
+  #listed: Listed | undefined;
   readonly #stop = new AbortController();
   #closing: Promise<void> | undefined;
 
@@ -70,18 +97,16 @@ export class McpServer {
     this.ready.catch(() => undefined);
     this.#server = new Server(
       { name: "flowcell", title: "flowcell: scripts that call tools", version: parts.version },
-      { capabilities: { tools: {} }, instructions, jsonSchemaValidator: noValidator },
+      { capabilities: { tools: { listChanged: true } }, instructions, jsonSchemaValidator: noValidator },
     );
     this.#server.onerror = (error) =>
       parts.onNote(`a message was not understood: ${firstLine(error.message)}`);
     this.over = new Promise((resolve) => {
       this.#server.onclose = resolve;
     });
-    this.#server.setRequestHandler(ListToolsRequestSchema, async () => ({
-      tools: (await this.#opened).tools,
-    }));
-    this.#server.setRequestHandler(CallToolRequestSchema, async ({ params }, { signal }) =>
-      this.#call(params.name, params.arguments ?? {}, signal),
+    this.#server.setRequestHandler(ListToolsRequestSchema, async () => ({ tools: await this.#list() }));
+    this.#server.setRequestHandler(CallToolRequestSchema, ({ params }, extra) =>
+      this.#call(params.name, params.arguments ?? {}, extra),
     );
   }
 
@@ -112,23 +137,56 @@ export class McpServer {
       version,
       onNote,
       onContent: (runId, content) => this.#attachments.add(runId, content),
+      onCall: (runId, name) => this.#progress.get(runId)?.call(name),
+      onChange: () => void this.#opened.then(({ codemodes }) => codemodes.renew()).catch(() => undefined),
       signal: this.#stop.signal,
     });
+    const { limits } = config;
+    const { heapBytes, cpuMs } = limits;
     try {
-      const { limits } = config;
-      const { heapBytes, cpuMs } = limits;
-      const codemode = await createCodemode({
-        tools: upstreams.tools,
-        limits,
-        ceilings: { heapBytes, cpuMs },
-        name: "mcp",
-        ...(store === undefined ? {} : { store }),
+      const codemodes = await Codemodes.open({
+        make: () =>
+          createCodemode({
+            tools: upstreams.tools,
+            limits,
+            ceilings: { heapBytes, cpuMs },
+            name: "mcp",
+            ...(store === undefined ? {} : { store }),
+          }),
+        check: () => void makeToolSet(upstreams.tools, toolSchema),
+        stored: store !== undefined,
+        onTools: (tools) => this.#changed(tools),
+        onNote,
       });
-      return { codemode, upstreams, tools: listedTools(codemode.tools, config) };
+      index(await codemodes.tools());
+      return { codemodes, upstreams };
     } catch (error) {
       await upstreams.close();
       throw error;
     }
+  }
+
+  #changed(tools: ToolSet): void {
+    index(tools);
+    if (this.#server.getClientCapabilities() === undefined) return;
+    this.#server.sendToolListChanged().catch(() => undefined);
+  }
+
+  async #list(): Promise<Tool[]> {
+    const { codemodes, upstreams } = await this.#opened;
+    const set = await codemodes.tools();
+    const { failed } = upstreams;
+    const asks = this.#asks();
+    const parts = JSON.stringify([asks, ...notRunning(failed)]);
+    if (this.#listed?.set !== set || this.#listed.parts !== parts)
+      this.#listed = { set, parts, tools: listedTools(set, this.#parts.config, { failed, asks }) };
+    return this.#listed.tools;
+  }
+
+  /** Whether this server asks the person, so that no answer of the client's is taken. */
+  #asks(): boolean {
+    const { approval } = this.#parts.config;
+    return approval === "elicit" || (approval === undefined && canElicit(this.#server));
   }
 
   async #close(): Promise<void> {
@@ -136,46 +194,113 @@ export class McpServer {
     // Aborts the requests that are under way.
     await this.#server.close();
     const opened = await this.#opened.catch(() => undefined);
-    await opened?.codemode.close();
+    await opened?.codemodes.close();
     await opened?.upstreams.close();
     await this.#parts.store?.close();
   }
 
-  async #call(
-    name: string,
-    input: Readonly<Record<string, unknown>>,
-    signal: AbortSignal,
-  ): Promise<CallToolResult> {
+  async #call(name: string, input: Readonly<Record<string, unknown>>, extra: Extra): Promise<CallToolResult> {
     switch (name) {
       case "execute":
-        return await this.#execute(codeOf(input), signal);
-      case "resume": {
-        const { runId, answers } = resumeOf(input);
-        const { codemode } = await this.#opened;
-        this.#attachments.open(runId);
-        const result = await codemode.resume(runId, answers, { signal });
-        return resultView(result, this.#attachments.take(runId));
-      }
+        return await this.#execute(codeOf(input), extra);
+      case "resume":
+        return await (this.#asks() ? this.#askAgain(askedAgainOf(input), extra) : this.#resume(input, extra));
       case "search": {
         const { query, limit } = searchOf(input);
-        return found((await this.#opened).codemode.tools, query, limit);
+        const { codemodes, upstreams } = await this.#opened;
+        return found(await codemodes.tools(), query, limit, upstreams.failed);
       }
       default:
         throw unknownTool(name);
     }
   }
 
-  async #execute(code: string, signal: AbortSignal): Promise<CallToolResult> {
-    const { codemode } = await this.#opened;
-    const result = await codemode.execute(code, {
-      signal,
-      onRun: (runId) => this.#attachments.open(runId),
+  async #execute(code: string, extra: Extra): Promise<CallToolResult> {
+    const { codemodes } = await this.#opened;
+    const { signal } = extra;
+    const until = patienceOf(signal);
+    const progress = progressOf(extra);
+    let id: string | undefined;
+    try {
+      const result = await codemodes.use(undefined, async (codemode) => {
+        const first = await codemode.execute(code, {
+          signal,
+          onRun: (runId) => {
+            id = runId;
+            this.#follow(runId, progress);
+          },
+          onLog: ({ text }) => progress?.line(text),
+        });
+        if (first.status !== "suspended" || !this.#asks()) return first;
+        return (await askPerson(this.#server, { codemode, ...first, signal, until })) ?? first;
+      });
+      return resultView(result, this.#attachments.take(result.runId), this.#asks());
+    } finally {
+      progress?.end();
+      if (id !== undefined) this.#progress.delete(id);
+    }
+  }
+
+  async #resume(input: Readonly<Record<string, unknown>>, extra: Extra): Promise<CallToolResult> {
+    const { runId, answers } = resumeOf(input);
+    return await this.#goOn(runId, extra, (codemode) =>
+      codemode.resume(runId, answers, { signal: extra.signal }),
+    );
+  }
+
+  async #askAgain(runId: string, extra: Extra): Promise<CallToolResult> {
+    const { signal } = extra;
+    const until = patienceOf(signal);
+    return await this.#goOn(runId, extra, async (codemode) => {
+      const waiting = (await codemode.pending()).find((one) => one.runId === runId);
+      if (waiting?.status !== "suspended")
+        throw new InvalidParams("resume: no script of this runId waits for a person");
+      const result = await askPerson(this.#server, { codemode, ...waiting, signal, until });
+      if (result === undefined)
+        throw new InvalidParams("resume: nobody has answered; the script still waits, ask again later");
+      return result;
     });
-    return resultView(result, this.#attachments.take(result.runId));
+  }
+
+  async #goOn(
+    runId: string,
+    extra: Extra,
+    work: (codemode: Codemode) => Promise<ExecuteResult>,
+  ): Promise<CallToolResult> {
+    const { codemodes } = await this.#opened;
+    const progress = progressOf(extra);
+    this.#follow(runId, progress);
+    try {
+      const result = await codemodes.use(runId, work);
+      return resultView(result, this.#attachments.take(runId), this.#asks());
+    } finally {
+      progress?.end();
+      this.#progress.delete(runId);
+    }
+  }
+
+  #follow(runId: string, progress: Progress | undefined): void {
+    this.#attachments.open(runId);
+    if (progress !== undefined) this.#progress.set(runId, progress);
   }
 }
 
-function found(set: ToolSet, query: string, limit: number): CallToolResult {
+/** A first search would hold up everything else. */
+function index(tools: ToolSet): void {
+  indexTools(tools).catch(() => undefined);
+}
+
+function progressOf({ _meta, sendNotification }: Extra): Progress | undefined {
+  const token = _meta?.progressToken;
+  return token === undefined ? undefined : new Progress(token, sendNotification);
+}
+
+function found(
+  set: ToolSet,
+  query: string,
+  limit: number,
+  failed: ReadonlyMap<string, string>,
+): CallToolResult {
   const hits = searchTools(set, query, { limit }).map(({ tool, signature, declaration }) => ({
     name: callName(tool),
     signature,
@@ -185,7 +310,9 @@ function found(set: ToolSet, query: string, limit: number): CallToolResult {
   const structuredContent = { hits, tools: set.tools.length };
   const text =
     hits.length === 0
-      ? `None of the ${set.tools.length} tools has these words; try others.`
+      ? [`None of the ${set.tools.length} tools has these words; try others.`, ...notRunning(failed)].join(
+          "\n",
+        )
       : hits.map(({ declaration }) => declaration).join("\n");
   return { content: [{ type: "text", text }], structuredContent };
 }

@@ -1,6 +1,6 @@
 /**
- * One MCP server that scripts call: started, asked for its tools, called, started again when it ends by itself. upstreams.ts
- * makes one for each server of the configuration.
+ * One MCP server that scripts call: started, asked for its tools, called, started again when it ends by itself or did not
+ * start at all, asked again when it says that its tools changed. upstreams.ts makes one for each server of the configuration.
  *
  * TRUST: what a server answers is data, bounded by its transport and read by the SDK's schemas; its tools were chosen by the
  * operator. A server sees the input of calls to its own tools and nothing else.
@@ -17,6 +17,7 @@ import {
   ListToolsResultSchema,
   McpError,
   type Tool,
+  ToolListChangedNotificationSchema,
 } from "@modelcontextprotocol/sdk/types.js";
 import { ChildTransport } from "./child-transport.js";
 import type { McpServerConfig } from "./config.js";
@@ -29,6 +30,10 @@ export interface UpstreamParts {
   readonly version: string;
   /** For the operator: one line. Must not throw. */
   readonly onNote: (text: string) => void;
+  /** Its tools, whenever it was asked for them after `start`. Must not throw. */
+  readonly onTools: (tools: readonly Tool[]) => void;
+  /** Why it is not there, when `startLater` has tried again in vain. Must not throw. */
+  readonly onFailed: (reason: string) => void;
 }
 
 export interface UpstreamCall {
@@ -46,6 +51,8 @@ const toolsMost = 2_048;
 const pagesMost = 256;
 const backOffLeastMs = 250;
 const backOffMostMs = 30_000;
+/** Between two lists, however often a server says that its tools changed. */
+const listPauseMs = 250;
 /** A server that ran this long starts again without delay. */
 const soundMs = 60_000;
 /** The SDK's own timers are not used: the longest that there is. */
@@ -57,6 +64,9 @@ export class Upstream {
   #restart: NodeJS.Timeout | undefined;
   #restarting: Promise<void> = Promise.resolve();
   #failures = 0;
+  /** Said of its last failed start, to be said once. */
+  #told = "";
+  #ranBefore = false;
   #closed = false;
   readonly #closing = new AbortController();
 
@@ -66,7 +76,15 @@ export class Upstream {
 
   /** The server's tools. Rejects when it cannot be started or does not answer in time; it is ended then. */
   async start(): Promise<readonly Tool[]> {
-    return await this.#connect((client) => listTools(client));
+    return await this.#connect();
+  }
+
+  /** After `start` was in vain, which was told: tries again, each time later, until it is closed. */
+  startLater(reason: string): void {
+    if (this.#closed) return;
+    this.#told = reason;
+    this.#failures += 1;
+    this.#startLater();
   }
 
   async call(tool: string, input: unknown, { signal, readOnly }: UpstreamCall): Promise<CallToolResult> {
@@ -116,26 +134,40 @@ export class Upstream {
     await Promise.all([connection?.transport.close(), this.#restarting]);
   }
 
-  async #connect<Answer>(ask: (client: Client) => Promise<Answer>): Promise<Answer> {
+  async #connect(): Promise<readonly Tool[]> {
     const { config, version } = this.#parts;
     const transport = new ChildTransport(config);
     const client = new Client({ name: "flowcell", version }, { jsonSchemaValidator: noValidator });
     const connection: Connection = { client, transport };
     const began = Date.now();
     let serves = false;
+    let changed = false;
+    client.setNotificationHandler(ToolListChangedNotificationSchema, () => {
+      if (serves) void lists.again();
+      else changed = true;
+    });
+    const lists = new Relister(async () => {
+      if (this.#connection !== connection) return;
+      const tools = await listTools(client, config.startMs);
+      if (this.#connection === connection) this.#parts.onTools(tools);
+    }, this.#parts);
     client.onclose = () => {
       if (serves) this.#ended(connection, Date.now() - began);
     };
     const deadline = deadlineOf(config.startMs, this.#closing.signal);
     try {
-      const answer = await Promise.race([
-        client.connect(transport, { timeout: never }).then(() => ask(client)),
+      const tools = await Promise.race([
+        client.connect(transport, { timeout: never }).then(() => listTools(client, never)),
         deadline.passed,
       ]);
       if (transport.ended !== undefined) throw new Error(transport.ended);
       serves = true;
       this.#connection = connection;
-      return answer;
+      this.#ranBefore = true;
+      this.#told = "";
+      // It said so while it was asked.
+      if (changed) void lists.again();
+      return tools;
     } catch (error) {
       const why = transport.ended ?? (error instanceof Error ? error.message : String(error));
       const { diagnostics } = transport;
@@ -168,31 +200,61 @@ export class Upstream {
   }
 
   async #again(): Promise<void> {
-    const { name, onNote } = this.#parts;
+    const { name, onNote, onTools, onFailed } = this.#parts;
+    const again = this.#ranBefore ? " again" : "";
     try {
-      // Its tools are those of the first start: scripts and models were told of them.
-      await this.#connect(() => Promise.resolve());
-      onNote(`the server ${name} runs again`);
+      const tools = await this.#connect();
+      onNote(`the server ${name} runs${again === "" ? " now" : again}`);
+      onTools(tools);
     } catch (error) {
       if (this.#closed) return;
       this.#failures += 1;
-      onNote(
-        `the server ${name} did not start again: ${error instanceof Error ? error.message : String(error)}`,
-      );
+      const reason = error instanceof Error ? error.message : String(error);
+      if (reason !== this.#told) onNote(`the server ${name} did not start${again}: ${reason}`);
+      this.#told = reason;
+      onFailed(reason);
       this.#startLater();
     }
   }
 }
 
-async function listTools(client: Client): Promise<readonly Tool[]> {
+/** Asks for a list once for all that was said of it meanwhile, and not too often. */
+class Relister {
+  readonly #list: () => Promise<void>;
+  readonly #parts: UpstreamParts;
+  #asked = false;
+  #listing = false;
+
+  constructor(list: () => Promise<void>, parts: UpstreamParts) {
+    this.#list = list;
+    this.#parts = parts;
+  }
+
+  async again(): Promise<void> {
+    this.#asked = true;
+    if (this.#listing) return;
+    this.#listing = true;
+    while (this.#asked) {
+      await new Promise((resolve) => setTimeout(resolve, listPauseMs).unref());
+      this.#asked = false;
+      try {
+        await this.#list();
+      } catch (error) {
+        const reason = error instanceof Error ? error.message : String(error);
+        this.#parts.onNote(`the tools of ${this.#parts.name} changed and were not listed: ${reason}`);
+      }
+    }
+    this.#listing = false;
+  }
+}
+
+async function listTools(client: Client, timeout: number): Promise<readonly Tool[]> {
   if (client.getServerCapabilities()?.tools === undefined) return [];
   const tools: Tool[] = [];
   let cursor: string | undefined;
   for (let page = 0; page < pagesMost; page++) {
     const params = cursor === undefined ? {} : { cursor };
-    const answer = await client.request({ method: "tools/list", params }, ListToolsResultSchema, {
-      timeout: never,
-    });
+    const answer = await client.request({ method: "tools/list", params }, ListToolsResultSchema, { timeout });
     tools.push(...answer.tools);
     if (tools.length > toolsMost) throw new Error(`it has more than ${toolsMost} tools`);
     if (answer.nextCursor === undefined || answer.nextCursor === "") return tools;

@@ -441,8 +441,9 @@ export const commands: readonly CommandRow[] = [
       "worker; the script calls the tools of the MCP servers that --config names, as <server>.<tool>(input). resume answers\n" +
       "calls that a person must approve, search finds tools by words. Standard output carries the protocol only.\n" +
       'The file: { "mcpServers": { "files": { "command": "npx", "args": ["…"], "needsApproval": ["write_*"] } } }; servers\n' +
-      "also take env, inheritEnv, cwd, required, startMs and callMs, the file store, limits and promptTokens. Servers get\n" +
-      "PATH, HOME and what env and inheritEnv say. Relative paths start from the file's folder.",
+      "also take env, inheritEnv, cwd, required, startMs and callMs, the file store, limits, approval and promptTokens. A\n" +
+      'client that can show a question is asked for approvals; with approval "client" resume answers them. Servers get PATH,\n' +
+      "HOME and what env and inheritEnv say. Relative paths start from the file's folder.",
     options: [{ flags: "--config <FILE>", doc: "the configuration, JSON; without it scripts have no tools" }],
     examples: ["flowcell mcp --config examples/codemode/mcp.json"],
     closing:
