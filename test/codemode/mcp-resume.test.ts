@@ -1,7 +1,7 @@
 // Approvals over MCP, also after a restart of the process; and the end of the process, which leaves nothing.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readdirSync, readFileSync } from "node:fs";
+import { chmodSync, readdirSync, readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { afterEach, describe, expect, test } from "vitest";
 import {
@@ -145,11 +145,13 @@ describe("approvals", () => {
 
   test("outlive the process when the configuration names a store", async () => {
     const folder = newFolder();
-    const kept = config(folder, { store: "runs.sqlite" });
+    // As folders of projects are; the store's own is made.
+    chmodSync(folder.path, 0o755);
+    const kept = config(folder, { store: "state/runs.sqlite" });
     const first = await start(folder, kept);
     const suspended = await first.execute(script);
     expect(suspended.status).toBe("suspended");
-    expect(readdirSync(folder.path)).toContain("runs.sqlite");
+    expect(readdirSync(folder.file("state"))).toContain("runs.sqlite");
     await first.close();
     const second = await start(folder, kept);
     const done = structuredOf(await second.call("resume", answers(suspended, true)));
