@@ -11,6 +11,11 @@ export interface DoctorTextOptions {
 
 const LEVELS: readonly string[] = ["none", "unit-tested", "attested and seen", "shown live"];
 
+/** What the level rests on: at level 2 the parent has seen it, or done it itself without being able to look. */
+function evidenceText({ level, observed }: ControlReport): string {
+  return level === 2 && observed.length === 0 ? "attested and set by the parent" : (LEVELS[level] ?? "");
+}
+
 /** The report as text, with a final line feed. */
 export function renderDoctor(report: DoctorReport, options: DoctorTextOptions = {}): string {
   const details = options.details === true;
@@ -171,7 +176,7 @@ function controlLines(report: DoctorReport, details: boolean): readonly string[]
     one.control,
     one.required ? "yes" : "no",
     one.state,
-    `${one.level} ${LEVELS[one.level] ?? ""}`,
+    `${one.level} ${evidenceText(one)}`,
     one.layers.join(", "),
   ]);
   return [

@@ -169,6 +169,21 @@ describe.runIf(process.platform === "linux")("the text", () => {
     expect(text.endsWith("\n")).toBe(true);
   });
 
+  test("what nobody saw is said to be set by the parent, not seen", () => {
+    const unseen = OBSERVATIONS.map((name) => ({
+      name,
+      state: name === "executable" ? ("skipped" as const) : ("agrees" as const),
+      expected: "",
+      found: "",
+      note: "",
+    }));
+    const evidence = (text: string): string =>
+      text.split("\n").find((line) => /^ {2}engine_compartment {2}/.test(line)) ?? "";
+    expect(evidence(renderDoctor(report({ probes: [] })))).toContain("2 attested and seen");
+    const ordinary = report({ probes: [], worker: { ...accepted, observation: unseen } });
+    expect(evidence(renderDoctor(ordinary))).toContain("2 attested and set by the parent");
+  });
+
   test("details add what each control's evidence does not prove", () => {
     expect(renderDoctor(report())).not.toContain("does not prove that");
     expect(renderDoctor(report(), { details: true })).toContain("does not prove that");

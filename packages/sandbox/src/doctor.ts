@@ -266,8 +266,9 @@ function tierText(tier: Tier, controls: readonly ControlReport[], hasPlan: boole
     .map((one) => `${one.control} (level ${one.level})`);
   const short =
     below.length > 4 ? `${below.slice(0, 4).join(", ")} and ${below.length - 4} more` : below.join(", ");
-  if (tier === 2) return `tier 2: every required control is attested and seen; not shown live: ${short}`;
-  return `tier 3: not attested and seen: ${short}`;
+  if (tier === 2)
+    return `tier 2: every required control is attested, and seen or set by the parent; not shown live: ${short}`;
+  return `tier 3: not attested, or neither seen nor set by the parent: ${short}`;
 }
 
 function checkDigest(build: WorkerBuildResult, problems: string[]): boolean | null {
