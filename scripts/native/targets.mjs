@@ -68,7 +68,7 @@ export const targets = [
     entry: "writeBuildInfo",
     dependsOn: ["prelude"],
   },
-  { name: "launcher", kind: "shared-lib", sources: ["src/launch", "src/launch/node"], os: ["linux"] },
+  { name: "launcher", kind: "shared-lib", sources: ["src/launch"], os: ["linux"] },
   {
     name: "launch-fixture",
     kind: "hosted-exe",

@@ -37,7 +37,14 @@ beforeAll(() => {
   ]) {
     cpSync(join(root, path), join(copy, path), { recursive: true, dereference: true });
   }
-  for (const name of packages(["esbuild", "@esbuild", "better-sqlite3", "better-sqlite3-node20"])) {
+  for (const name of packages([
+    "koffi",
+    "@koromix",
+    "esbuild",
+    "@esbuild",
+    "better-sqlite3",
+    "better-sqlite3-node20",
+  ])) {
     cpSync(join(root, "node_modules", name), join(copy, "node_modules", name), {
       recursive: true,
       dereference: true,

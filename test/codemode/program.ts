@@ -21,7 +21,7 @@ export function buildProgram(name: string, folder: string): string {
     format: "cjs",
     target: "node20",
     logLevel: "error",
-    external: ["esbuild", "better-sqlite3", "better-sqlite3-node20"],
+    external: ["koffi", "esbuild", "better-sqlite3", "better-sqlite3-node20"],
     // The program finds native parts by its own address, which the bundle moves.
     define: { "import.meta.url": JSON.stringify(pathToFileURL(entry).href) },
     alias: Object.fromEntries(

@@ -15,6 +15,9 @@ export function installProgram(folder: string, program: string): string {
   mkdirSync(join(installed, "worker-native/build/lib"), { recursive: true });
   const launcher = "worker-native/build/lib/launcher.so";
   cpSync(join(root, launcher), join(installed, launcher));
+  for (const name of ["koffi", "@koromix"]) {
+    cpSync(join(root, "node_modules", name), join(installed, "node_modules", name), { recursive: true });
+  }
   const file = join(installed, "programs", basename(program).replace(/\.ts$/, ".mjs"));
   buildSync({
     entryPoints: [fileURLToPath(new URL(program, import.meta.url))],
@@ -22,6 +25,7 @@ export function installProgram(folder: string, program: string): string {
     bundle: true,
     platform: "node",
     format: "esm",
+    external: ["koffi"],
     alias: Object.fromEntries(
       packages.map((name) => [`@flowcell/${name}`, join(root, "packages", name, "src/index.ts")]),
     ),

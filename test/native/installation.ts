@@ -39,7 +39,11 @@ export function install(programs: readonly string[]): Installation {
     bundle: true,
     platform: "node",
     format: "esm",
+    external: ["koffi"],
   });
+  for (const name of ["koffi", "@koromix"]) {
+    cpSync(join(root, "node_modules", name), join(directory, "node_modules", name), { recursive: true });
+  }
   mkdirSync(join(directory, "bin"));
   const copies: Record<string, string> = {};
   for (const program of programs) {

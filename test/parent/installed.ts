@@ -46,7 +46,7 @@ export function installProduct(): Installed {
     platform: "node",
     format: "esm",
     target: "node20",
-    external: ["esbuild"],
+    external: ["koffi", "esbuild"],
     alias: Object.fromEntries(
       readdirSync(join(root, "packages")).map((name) => [
         `@flowcell/${name}`,
@@ -57,6 +57,9 @@ export function installProduct(): Installed {
       js: 'import { createRequire as __createRequire } from "node:module"; const require = __createRequire(import.meta.url);',
     },
   });
+  for (const name of ["koffi", "@koromix"]) {
+    cpSync(join(root, "node_modules", name), join(directory, "node_modules", name), { recursive: true });
+  }
   // The library looks for worker-native in the folders above its own, this one's name being as good as any.
   const native = join(directory, "worker-native/build");
   for (const file of ["bin/worker", "lib/launcher.so", "worker.json"]) {

@@ -1,7 +1,7 @@
 // A folder that every user may enter, with the sandbox package as one file and copies of the native products, and
 // scripts run in it as root and as an ordinary user: a clone may lie where user 65534 cannot go.
 import { spawn } from "node:child_process";
-import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { buildSync } from "esbuild";
@@ -36,11 +36,15 @@ export class SandboxStage {
       bundle: true,
       platform: "node",
       format: "esm",
+      external: ["koffi"],
       alias: {
         "@flowcell/native": join(root, "packages/native/src/index.ts"),
         "@flowcell/protocol": join(root, "packages/protocol/src/index.ts"),
       },
     });
+    for (const name of ["koffi", "@koromix"]) {
+      cpSync(join(root, "node_modules", name), join(this.folder, "node_modules", name), { recursive: true });
+    }
     for (const folder of ["build", "build/bin", "build/lib", "build/test"])
       mkdirSync(join(this.folder, folder));
     for (const path of products) copyFileSync(product(path), join(this.folder, "build", path));

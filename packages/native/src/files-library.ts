@@ -1,9 +1,9 @@
-// The file calls of the launcher library (worker-native/src/launch/files.h). Called by files.ts only; a program that only
-// launches workers does not come here.
+// The koffi binding to the file calls of the launcher library (worker-native/src/launch/files.h). Called by files.ts
+// only. Loaded on first use, and from a file of its own, so that launching workers binds nothing that it does not call.
 //
 // All calls are synchronous, for the reason given in library.ts. They are short: no data is read or written by them.
 
-import { loadLauncher } from "./library.js";
+import { createRequire } from "node:module";
 import { nativePaths, requireNative } from "./paths.js";
 
 /** Indexes into `struct files_facts`, seen as unsigned 64-bit words. */
@@ -33,8 +33,7 @@ export interface FilesLibrary {
   same(folder: number): number;
   above(folder: number): number;
   facts(handle: number, out: BigUint64Array): number;
-  /** As much as `out` holds. */
-  linkText(handle: number, out: Uint8Array): number;
+  linkText(handle: number, out: Uint8Array, capacity: number): number;
   stillNamed(handle: number, folder: number, name: string): number;
   reopen(handle: number, mode: number): number;
   reopenFolder(handle: number): number;
@@ -42,7 +41,7 @@ export interface FilesLibrary {
   makeFolder(folder: number, name: string): number;
   rename(folder: number, from: string, to: string): number;
   remove(folder: number, name: string): number;
-  list(folder: number, out: Uint8Array): number;
+  list(folder: number, out: Uint8Array, capacity: number): number;
 }
 
 const loaded = new Map<string, FilesLibrary>();
@@ -51,25 +50,31 @@ const loaded = new Map<string, FilesLibrary>();
 export function filesLibrary(path: string = nativePaths().launcher): FilesLibrary {
   const known = loaded.get(path);
   if (known !== undefined) return known;
-  const library = loadLauncher<FilesLibrary>(requireNative(path), filesNames);
+  const library = bind(requireNative(path));
   loaded.set(path, library);
   return library;
 }
 
-const filesNames = [
-  "openHost",
-  "resolve",
-  "step",
-  "same",
-  "above",
-  "facts",
-  "linkText",
-  "stillNamed",
-  "reopen",
-  "reopenFolder",
-  "create",
-  "makeFolder",
-  "rename",
-  "remove",
-  "list",
-] as const;
+function bind(path: string): FilesLibrary {
+  const require = createRequire(import.meta.url);
+  // `require` is untyped; koffi's own declarations describe what it returns.
+  const koffi = require("koffi") as typeof import("koffi");
+  const library = koffi.load(path);
+  return {
+    openHost: library.func("int32_t files_open_host(const char *path)"),
+    resolve: library.func("int32_t files_resolve(int32_t folder, const char *path)"),
+    step: library.func("int32_t files_step(int32_t folder, const char *name)"),
+    same: library.func("int32_t files_same(int32_t folder)"),
+    above: library.func("int32_t files_above(int32_t folder)"),
+    facts: library.func("int32_t files_facts(int32_t handle, uint64_t *out)"),
+    linkText: library.func("int32_t files_link_text(int32_t handle, uint8_t *out, uint32_t capacity)"),
+    stillNamed: library.func("int32_t files_still_named(int32_t handle, int32_t folder, const char *name)"),
+    reopen: library.func("int32_t files_reopen(int32_t handle, int32_t mode)"),
+    reopenFolder: library.func("int32_t files_reopen_folder(int32_t handle)"),
+    create: library.func("int32_t files_create(int32_t folder, const char *name, uint32_t mode)"),
+    makeFolder: library.func("int32_t files_make_folder(int32_t folder, const char *name)"),
+    rename: library.func("int32_t files_rename(int32_t folder, const char *from, const char *to)"),
+    remove: library.func("int32_t files_remove(int32_t folder, const char *name)"),
+    list: library.func("int32_t files_list(int32_t folder, uint8_t *out, uint32_t capacity)"),
+  };
+}

@@ -135,7 +135,7 @@ export class FileCalls {
   /** The text of a link; undefined when it is not UTF-8. */
   linkText(handle: Descriptor): string | undefined {
     const bytes = this.#bytes;
-    const length = answer("readlink", this.#library.linkText(handle.fd, bytes));
+    const length = answer("readlink", this.#library.linkText(handle.fd, bytes, bytes.length));
     return exactText(bytes.subarray(0, length));
   }
 
@@ -177,7 +177,7 @@ export class FileCalls {
   /** The next entries of a folder from `reopenFolder`, in no order; none at its end. */
   list(folder: Descriptor): readonly ListedEntry[] {
     const bytes = this.#bytes;
-    const length = answer("getdents", this.#library.list(folder.fd, bytes));
+    const length = answer("getdents", this.#library.list(folder.fd, bytes, bytes.length));
     const entries: ListedEntry[] = [];
     for (let at = 0; at < length; ) {
       const end = at + 2 + (bytes[at + 1] ?? 0);

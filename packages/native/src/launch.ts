@@ -97,7 +97,7 @@ export class LaunchedWorker {
    */
   cpuUs(): number | null {
     if (this.#exit !== null) return this.#exit.cpuUs;
-    const ns = this.#library.cpuNs(this.pid, this.#pidfd);
+    const ns = Number(this.#library.cpuNs(this.pid, this.#pidfd));
     return ns < 0 ? null : Math.floor(ns / 1000);
   }
 }
@@ -118,7 +118,7 @@ export function launchWorker(request: LaunchRequest): LaunchedWorker {
   limits[LIMITS.stackBytes] = wholeNumber("stackBytes", request.limits.stackBytes);
   const library = launcherLibrary(request.launcherPath);
   const result = new Int32Array(RESULT.length);
-  const step = library.launchWorker(request.path, args, limits, result);
+  const step = library.launchWorker(request.path, args, args.length, limits, result);
   if (step !== 0) {
     throw new LaunchError(library.stepName(step) ?? String(step), at(result, RESULT.error), request.path);
   }

@@ -1,12 +1,13 @@
-// The launcher library (worker-native/src/launch) as Node loads it: once, on first use. Called by launch.ts, host-facts.ts
-// and files-library.ts only. The library is a module of Node-API by itself, so nothing stands between it and JavaScript; it
-// checks the types of what it is given.
+// The koffi binding to the launcher library (worker-native/src/launch/launch.h): loads it once, on first use, and
+// gives its functions types. Called by launch.ts and host-facts.ts only.
 //
-// Importing this package loads nothing. All calls are synchronous: on one of libuv's four threads a launch would be undone
-// by the end of that thread, which would kill the worker, and file reads of the whole process would wait for it.
+// koffi and the library cost about 10 ms, so importing this package loads neither. All calls are synchronous: a koffi
+// `.async` call runs on one of libuv's four threads, whose end would kill the worker it launched, and which file reads
+// of the whole process wait for.
 //
 // Structures cross as flat typed arrays in the order of launch.h, 32-bit and 64-bit members in arrays of their own kind.
 
+import { createRequire } from "node:module";
 import { nativePaths, requireNative } from "./paths.js";
 
 /** Indexes into `struct launch_result`. */
@@ -50,11 +51,17 @@ export const HOST = {
 
 /** The functions of launch.h. Numbers that fail are negative errno values, except launchWorker's step. */
 export interface LauncherLibrary {
-  launchWorker(path: string, args: readonly string[], limits: BigUint64Array, result: Int32Array): number;
+  launchWorker(
+    path: string,
+    args: readonly string[],
+    count: number,
+    limits: BigUint64Array,
+    result: Int32Array,
+  ): number;
   stepName(step: number): string | null;
   kill(pidfd: number): number;
   reap(pidfd: number, out: BigInt64Array): number;
-  cpuNs(pid: number, pidfd: number): number;
+  cpuNs(pid: number, pidfd: number): number | bigint;
   hostFacts(out: BigInt64Array): void;
 }
 
@@ -69,25 +76,23 @@ export function launcherLibrary(path?: string): LauncherLibrary {
     return loaded.library;
   }
   const file = requireNative(path ?? nativePaths().launcher);
-  loaded = { path: file, library: loadLauncher(file, launcherNames) };
+  loaded = { path: file, library: bind(file) };
   return loaded.library;
 }
 
-const launcherNames = ["launchWorker", "stepName", "kill", "reap", "cpuNs", "hostFacts"] as const;
-
-/** What the library at `path` exports, seen as the functions of these names; refused where one is missing. */
-export function loadLauncher<Library extends object>(
-  path: string,
-  names: readonly (keyof Library & string)[],
-): Library {
-  const module: { readonly exports: Readonly<Record<string, unknown>> } = { exports: {} };
-  process.dlopen(module, path);
-  const missing = names.filter((name) => typeof module.exports[name] !== "function");
-  if (missing.length > 0) {
-    throw new Error(
-      `flowcell: ${path} has no ${missing.join(", ")}: it is of another build; run \`npm run build\``,
-    );
-  }
-  // The functions are there; their types are those that the files beside the library's header declare.
-  return module.exports as Library;
+function bind(path: string): LauncherLibrary {
+  const require = createRequire(import.meta.url);
+  // `require` is untyped; koffi's own declarations describe what it returns.
+  const koffi = require("koffi") as typeof import("koffi");
+  const library = koffi.load(path);
+  return {
+    launchWorker: library.func(
+      "int32_t launch_worker(const char *path, const char **arguments, uint32_t count, uint64_t *limits, int32_t *result)",
+    ),
+    stepName: library.func("const char *launch_step_name(int32_t step)"),
+    kill: library.func("int32_t launch_kill(int32_t pidfd)"),
+    reap: library.func("int32_t launch_reap(int32_t pidfd, int64_t *out)"),
+    cpuNs: library.func("int64_t launch_cpu_ns(int32_t pid, int32_t pidfd)"),
+    hostFacts: library.func("void launch_host_facts(int64_t *out)"),
+  };
 }

@@ -2,7 +2,7 @@
  * System calls on files that Node does not offer: one step below an open folder, facts of a handle, changes below a
  * handle. One C API, one file per OS (files_linux.c). Part of the launcher library, the only native code in Node.
  *
- * Called by: packages/native (files.ts), through the files in node/, for the `fs.*` host functions. What may be reached is decided
+ * Called by: packages/native (files.ts), through koffi, for the `fs.*` host functions. What may be reached is decided
  * there; this file only makes sure that each call reaches exactly what it was given.
  * Trust: the descriptors. A name may be a script's: it is one component, which every function checks for itself.
  * Kept true: no call follows a link in a name it is given, except files_open_host and files_resolve, whose paths are

@@ -2,7 +2,7 @@
  * The launcher library: starts a worker, kills it, collects it, measures it. One C API, one file per OS
  * (launch_linux.c, host_linux.c).
  *
- * Called by: packages/native, through the files in node/, on Node's main thread.
+ * Called by: packages/native, through koffi, on Node's main thread.
  * Trust: its caller. Nothing here reads a byte that a worker wrote.
  * Kept true: a launched worker has exactly the descriptors 0, 1 and 2 (pipe ends), an empty environment, a session
  * of its own, default signals, an empty signal mask, "/" as its directory, the limits below, and dies with the
