@@ -39,7 +39,13 @@ const calls = [
     outputBytes: 1,
   },
 ];
-const error = { code: evil, name: evil, message: evil, stack: `${evil}\n    at ${evil} (${evil})` };
+const error = {
+  code: evil,
+  ownCode: evil,
+  name: evil,
+  message: evil,
+  stack: `${evil}\n    at ${evil} (${evil})`,
+};
 const ended: RunReport = {
   runId: "run_1",
   flow: "flow",

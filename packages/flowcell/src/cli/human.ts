@@ -110,9 +110,14 @@ const raisable: Readonly<Record<string, LimitName>> = {
   result_size: "resultBytes",
 };
 
+/** The reason, and the code that the script's error brought along. */
+export function codeText({ code, ownCode }: Readonly<{ code: string; ownCode?: string }>): string {
+  return ownCode === undefined ? printable(code) : `${printable(code)}, its code ${printable(ownCode)}`;
+}
+
 export function failureText(result: RunFailed): string {
   const { status, error, calls } = result;
-  const lines = [`${status} (${printable(error.code)}): ${indented(headline(error), inMessage)}`];
+  const lines = [`${status} (${codeText(error)}): ${indented(headline(error), inMessage)}`];
   if (error.stack !== undefined) lines.push(...frames(error.stack, error));
   else if (error.frame !== undefined) lines.push(safeLines(error.frame));
   for (const inner of error.errors ?? []) lines.push(...nested("error", inner, 1));

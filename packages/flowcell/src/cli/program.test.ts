@@ -233,6 +233,11 @@ describe("for people", () => {
     );
   });
 
+  test("an error's own code stands beside the reason", () => {
+    const failed = notStarted("r", "script_error", { code: "uncaught", ownCode: "E_X", message: "m" });
+    expect(failureText(failed)).toMatch(/^script_error \(uncaught, its code E_X\): m\n/);
+  });
+
   test("--trace tells of every event of the pool what there is to tell, a bug with its stack", () => {
     const text = poolEventText({ kind: "bug", pid: 7, error: new TypeError("lost its way") });
     expect(text).toMatch(/^worker 7: TypeError: lost its way\n {4}at /);

@@ -8,7 +8,7 @@
 import { printable } from "@flowcell/bundle";
 import type { PendingReport, RunErrorData, RunReport } from "@flowcell/flows";
 import { outcomeTable } from "@flowcell/protocol";
-import { bytesText, indented, inMessage, logText, msText, valueText } from "../cli/human.js";
+import { bytesText, codeText, indented, inMessage, logText, msText, valueText } from "../cli/human.js";
 import { taggedJson } from "../tagged-json.js";
 import type { Context } from "./context.js";
 import { block, plural, table, timeText } from "./tables.js";
@@ -54,7 +54,7 @@ function errorJson(error: RunErrorData): unknown {
 function errorText({ status, error }: RunReport): string {
   if (error === undefined) return "";
   const lines = [
-    `${status ?? "failed"} (${printable(error.code)}): ${indented(heading(error), inMessage)}`,
+    `${status ?? "failed"} (${codeText(error)}): ${indented(heading(error), inMessage)}`,
     ...frames(error),
   ];
   for (const inner of error.errors ?? []) lines.push(...nested("error", inner, 1));
