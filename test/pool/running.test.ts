@@ -36,6 +36,20 @@ function kernelLogIsReadable(): boolean {
   return log !== undefined;
 }
 
+/** Whether the kernel's log has a word of a filter that killed this process. */
+function isLogged(pid: number | undefined): boolean {
+  const log = openKernelLog();
+  if (log === undefined) return false;
+  try {
+    for (let line = log.next(); line !== undefined; line = log.next()) {
+      if (line.includes("type=1326") && line.includes(` pid=${pid} `)) return true;
+    }
+    return false;
+  } finally {
+    log.close();
+  }
+}
+
 const slow = (): Promise<CallOutcome> =>
   new Promise((resolve) => setTimeout(() => resolve({ ok: true, value: json("slow") }), 200));
 
@@ -153,11 +167,21 @@ describe("misconduct", () => {
   // Only where the log can be read at all: an ordinary user, a container and an audit daemon take it away.
   it.skipIf(!kernelLogIsReadable())(
     "by a refused system call names the call, as the kernel's log does",
+    { timeout: 240_000 },
     async () => {
       const pool = makePool();
-      const result = await pool.activate(request("refused\npause"));
-      expect(outcome(result)).toBe("violation/syscall");
-      expect(result.error?.message).toMatch(/refuses: getppid \(number \d+\)$/);
+      // The kernel writes ten such lines in five seconds and keeps the others to itself; tests beside this one use them up.
+      let message = "";
+      for (let tries = 0; tries < 6 && !/getppid/.test(message); tries++) {
+        if (tries > 0) await delay(6000);
+        const result = await pool.activate(request("refused\npause"));
+        expect(outcome(result)).toBe("violation/syscall");
+        message = result.error?.message ?? "";
+        // A line that came when nobody looked any more is not what this is about.
+        if (!/getppid/.test(message) && tries === 5)
+          expect(isLogged(result.worker?.pid), message).toBe(false);
+      }
+      expect(message).toMatch(/refuses(?:: getppid \(number \d+\))?$/);
       const unsaid = await pool.activate(request("signal 31"));
       expect(outcome(unsaid)).toBe("violation/syscall");
       expect(unsaid.error?.message).toMatch(/refuses$/);

@@ -211,7 +211,7 @@ function asksForDefault(message: Message): boolean {
   );
 }
 
-export const entryShape = "export default async function (input, host) { … }";
+const entryShape = "export default async function (input, host) { … }";
 
 function noDefaultExport(entry: FenceEntry): BundleFailure {
   const kind = foreignKind(entry.text);

@@ -6,7 +6,7 @@
  * and a frame is read only when all of it is there.
  */
 
-export const lengthBytes = 4;
+const lengthBytes = 4;
 
 /** Bytes that are no frame: the connection is of no use any more. */
 export class FrameError extends Error {
