@@ -40,8 +40,9 @@ describe("declarations", () => {
     const { set } = setOfServers(serverNames);
     const whole = toolDeclarations(set);
     const lines = compactTypes(set, { tokensMax: 25_000 });
-    const names = compactTypes(set, { tokensMax: 2_000 });
-    expect([lines.form, names.form]).toEqual(["lines", "names"]);
+    const mixed = compactTypes(set, { tokensMax: 6_000 });
+    const names = compactTypes(set, { tokensMax: 1_000 });
+    expect([lines.form, mixed.form, names.form]).toEqual(["lines", "mixed", "names"]);
     const hits = searchTools(set, "create a page, list files, delete, query or click", { limit: 50 });
     expect(hits).toHaveLength(50);
     const signatures = hits.map(({ signature }, index) => {
@@ -51,6 +52,7 @@ describe("declarations", () => {
       "whole/types.d.ts": whole,
       "whole/script.ts": "export const nothing = github.list_issues;\n",
       "lines/types.d.ts": lines.text,
+      "mixed/types.d.ts": mixed.text,
       "names/types.d.ts": names.text,
       "hits/types.d.ts": hits.map(({ declaration }) => declaration).join(""),
       "hits/signatures.d.ts": signatures.join(""),
