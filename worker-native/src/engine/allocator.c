@@ -19,6 +19,7 @@
 /* A threshold that no count of bytes can pass: the collector rests. */
 #define COLLECTOR_RESTS UINT32_MAX
 #define MIB (UINT64_C(1) << 20)
+#define LEAST_STEP_BYTES (UINT64_C(16) << 10)
 
 #if defined(ENGINE_IMAGE_MAKER)
 #include "engine/image/placement.h"
@@ -55,12 +56,14 @@ static uint32_t block_bytes(uint32_t ptr) {
 /*
  * How much may be allocated beyond `allocated` bytes before the next collection. A collection costs in proportion to
  * what is alive, so the step grows with the heap; garbage may take an eighth of what the cap leaves, but a collection
- * for less than a few megabytes is not worth it unless the cap is small.
+ * for less than a few megabytes is not worth it unless the cap is small. Where it leaves nothing beyond the engine itself
+ * there is still a least step: a collection at every object would burn seconds before the lack of memory is told.
  */
 static uint64_t collector_step(uint64_t allocated) {
   const uint64_t cap = engine_state.heap_bytes_max;
   const uint64_t room = cap > engine_image.top ? cap - engine_image.top : 0;
-  const uint64_t least = room / 4 < 4 * MIB ? room / 4 : 4 * MIB;
+  const uint64_t small = room / 4 < 4 * MIB ? room / 4 : 4 * MIB;
+  const uint64_t least = small > LEAST_STEP_BYTES ? small : LEAST_STEP_BYTES;
   const uint64_t grown = allocated / 2 < room / 8 ? allocated / 2 : room / 8;
   return grown > least ? grown : least;
 }
