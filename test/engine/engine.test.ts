@@ -178,6 +178,14 @@ describe("memory", () => {
     expect(evaluate(script, { heap: 24 * MiB })).toMatchObject({ text: "done", failure: "none" });
   });
 
+  it("that is alive is not collected at every object where the cap leaves nothing", () => {
+    // Exactly what the engine itself occupies.
+    const script = "const a=[];for(let i=0;i<1e5;i++)a.push({i});a.length";
+    const { failure, gcRuns } = evaluate(script, { heap: imageBytes });
+    expect(failure).toBe("memory");
+    expect(gcRuns).toBeLessThan(100);
+  });
+
   it("that is alive is not collected over and over while other memory comes and goes", () => {
     const script =
       "const live = []; for (let i = 0; i < 150000; i++) live.push({ i }); let n = 0; for (let i = 0; i < 400000; i++) n += ('s' + i).repeat(20).length; n > 0";
